@@ -1,0 +1,84 @@
+# What people and CI do with this tree. `make help` lists the targets; CMake does the building.
+
+SHELL  := /bin/bash
+JOBS   ?= $(shell nproc)
+PREFIX ?= /usr/local
+PROMPT ?= The capital of France is
+MODEL  ?= models/smollm2-135m-instruct.yaml
+OUT    ?= build/smollm2
+
+# CMake reads the launcher from the environment. ccache then also serves a clone in another folder.
+export CMAKE_CXX_COMPILER_LAUNCHER := $(shell command -v ccache)
+export CMAKE_C_COMPILER_LAUNCHER := $(CMAKE_CXX_COMPILER_LAUNCHER)
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# --- Use ----------------------------------------------------------------------------------------
+
+run: build ## compile SmolLM2 and let it answer: make run PROMPT="Once upon a time"
+	@echo "compiling $(MODEL) to $(OUT)"
+	@build/bin/tenon compile $(MODEL) -o $(OUT)
+	@echo "asking: $(PROMPT)"
+	@$(OUT) "$(PROMPT)"
+
+build: deps ## install what is missing, then build into build/
+	@scripts/build.sh release -j$(JOBS)
+
+install: build ## install into PREFIX (default /usr/local)
+	@cmake --install build --prefix "$(PREFIX)"
+
+bench: build ## time SmolLM2: prefill, decode, load
+	@build/bin/tenon compile $(MODEL) -o $(OUT)
+	@$(OUT) bench --json
+
+# --- Test ---------------------------------------------------------------------------------------
+
+test: build ## all GoogleTest and lit tests
+	@JOBS=$(JOBS) scripts/run-tests.sh build
+
+conformance: build ## the same cases for every backend
+	@JOBS=$(JOBS) scripts/run-tests.sh build conformance
+
+check-all: lint check-docs check-asan ## everything CI checks besides `make test`
+
+lint: deps check-text check-layers check-format check-tidy ## layout, layers, formatting, clang 22, clang-tidy
+
+check-text check-layers check-format: deps
+	@scripts/$@.sh && echo "$@: ok"
+
+check-docs: deps
+	@scripts/docs.sh --check && echo "$@: ok"
+
+check-clang: deps
+	@scripts/build.sh clang -j$(JOBS) && echo "$@: ok"
+
+check-tidy: check-clang
+	@JOBS=$(JOBS) scripts/check-tidy.sh build-clang && echo "$@: ok"
+
+check-asan: deps
+	@scripts/build.sh asan -j$(JOBS)
+	@JOBS=$(JOBS) scripts/run-tests.sh build-asan
+
+# --- Keep ---------------------------------------------------------------------------------------
+
+format: deps ## run clang-format over the tree
+	@scripts/check-format.sh --fix
+
+docs: deps ## regenerate docs/reference from the .td files
+	@scripts/docs.sh
+
+clean: ## remove what was built (not build/deps)
+	@rm -rf build-asan build-clang
+	@[ ! -d build ] || find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} +
+
+deps:
+	@scripts/install-deps.sh
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run build install bench test conformance check-all lint check-text check-layers \
+  check-format check-docs check-clang check-tidy check-asan format docs clean deps help

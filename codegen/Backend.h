@@ -1,0 +1,44 @@
+// What a backend does: it takes a scheduled module and gives native objects.
+#ifndef TENON_CODEGEN_BACKEND_H
+#define TENON_CODEGEN_BACKEND_H
+
+#include "ir/Sched.h"
+#include "passes/Pipeline.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+struct TargetOptions {
+  // Instruction sets to compile for, best first, or "native".
+  std::vector<std::string> cpus = {"native"};
+  // Where the kernels' bitcode lies: <folder>/<level>.bc.
+  std::string kernelFolder;
+};
+
+// A code object, or LLVM IR text when that is what was asked for.
+struct NativeCode {
+  std::vector<std::string> objects;   // ELF, one for each variant and one with `tenon_compiled`
+  std::vector<std::string> llvmText;  // likewise
+  std::vector<std::string> variants;  // names, best first
+};
+
+class Backend {
+public:
+  virtual ~Backend() = default;
+
+  virtual llvm::StringRef getName() const = 0;
+  // Which types and layouts its kernels read.
+  virtual void configure(PipelineOptions &options) const = 0;
+  virtual llvm::Expected<NativeCode> compile(mlir::ModuleOp module, const TargetOptions &options) = 0;
+};
+
+// "cpu" or "reference"; "cuda" and unknown names are errors that say what is accepted.
+llvm::Expected<std::unique_ptr<Backend>> createBackend(llvm::StringRef name);
+
+} // namespace tenon
+
+#endif // TENON_CODEGEN_BACKEND_H

@@ -1,0 +1,42 @@
+// From a textbook module to a file that runs: the pipeline, the backend, the linker and the artefact in order.
+#ifndef TENON_CODEGEN_COMPILE_H
+#define TENON_CODEGEN_COMPILE_H
+
+#include "codegen/Backend.h"
+#include "ir/WeightSource.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace tenon {
+
+// What the executable shall know about its model; becomes its `meta` section.
+struct ModelFacts {
+  std::string name, architecture, digest;
+  int64_t parameters = 0;
+  std::vector<int64_t> eos;
+  std::vector<std::string> stop;
+  std::vector<uint8_t> tokenizer;
+};
+
+struct CompileOptions {
+  std::string target = "cpu";
+  std::string precision = "stored";
+  std::string cacheType; // empty: the default of target and precision
+  std::string emit = "exe";
+  std::string output;
+  bool sidecar = false; // weights in a file beside the output
+  TargetOptions machine;
+  std::string libraryFolder; // with the runtime's archives
+  std::string licences;      // text of the `licenses` section
+  std::string onednnPath;
+  std::vector<std::string> disabledPasses;
+  std::string dumpFolder; // write the IR after each phase there
+  std::function<void(llvm::StringRef)> progress;
+};
+
+// Compiles and writes `output`, or standard output for IR when it is "-". `weights` may be null for IR.
+llvm::Error compileModel(mlir::ModuleOp module, WeightSource *weights, const ModelFacts &facts,
+                         const CompileOptions &options);
+
+} // namespace tenon
+
+#endif // TENON_CODEGEN_COMPILE_H

@@ -1,0 +1,138 @@
+// See Descriptor.h. The order of the fields is that of runtime/kernel_abi.h.
+#include "codegen/Descriptor.h"
+#include "codegen/ProgramEmitter.h"
+#include "ir/Sched.h"
+#include "runtime/kernel_abi.h"
+#include "llvm/IR/IRBuilder.h"
+
+using namespace mlir;
+
+namespace tenon {
+
+namespace {
+
+constexpr uint64_t digestPlaceholder = 0x7477656967687421; // arbitrary, unlikely in code
+
+// Builds structs of the C ABI field by field.
+class Fields {
+public:
+  explicit Fields(llvm::Module &object) : builder(object.getContext()), object(object) {}
+
+  Fields &i32(int64_t value) { return add(builder.getInt32(value)); }
+  Fields &i64(int64_t value) { return add(builder.getInt64(value)); }
+  Fields &text(StringRef value) {
+    llvm::Constant *bytes = llvm::ConstantDataArray::getString(object.getContext(), value);
+    return add(new llvm::GlobalVariable(object, bytes->getType(), true, llvm::GlobalValue::PrivateLinkage, bytes));
+  }
+  Fields &add(llvm::Constant *value) {
+    values.push_back(value);
+    return *this;
+  }
+  llvm::Constant *make() { return llvm::ConstantStruct::getAnon(values); }
+
+private:
+  llvm::IRBuilder<> builder;
+  llvm::Module &object;
+  SmallVector<llvm::Constant *> values;
+};
+
+llvm::Constant *declareProgram(llvm::Module &object, const Twine &name) {
+  llvm::Type *pointer = llvm::PointerType::getUnqual(object.getContext());
+  auto type = llvm::FunctionType::get(llvm::Type::getVoidTy(object.getContext()),
+                                      {pointer, pointer, pointer, pointer}, false);
+  auto *function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, object);
+  function->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  return function;
+}
+
+tenon_dtype getCacheType(Type element) {
+  return element.isF32() ? TENON_F32 : element.isBF16() ? TENON_BF16 : TENON_F16;
+}
+
+} // namespace
+
+int64_t getWeightBytes(ModuleOp module) {
+  int64_t bytes = 0;
+  for (auto weight : module.getOps<sched::WeightOp>())
+    bytes = std::max<int64_t>(bytes, weight.getOffset() + weight.getBytes());
+  return bytes;
+}
+
+void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int32_t maxThreads,
+                    ArrayRef<VariantInfo> variants) {
+  llvm::LLVMContext &context = object.getContext();
+  SmallVector<llvm::Constant *> entries;
+  for (const VariantInfo &variant : variants)
+    entries.push_back(Fields(object)
+                          .text(variant.name)
+                          .text(variant.features)
+                          .add(declareProgram(object, "tenon_prefill_" + variant.suffix))
+                          .add(declareProgram(object, "tenon_decode_" + variant.suffix))
+                          .i64(variant.scratchBytes)
+                          .make());
+  llvm::Constant *table = llvm::ConstantArray::get(llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
+  auto *variantTable =
+      new llvm::GlobalVariable(object, table->getType(), true, llvm::GlobalValue::PrivateLinkage, table);
+
+  llm::CacheType cache;
+  int64_t layers = 0, hiddenWidth = 0;
+  SmallVector<uint64_t> hidden;
+  module.walk([&](sched::CacheOp op) {
+    cache = op.getType();
+    layers = std::max<int64_t>(layers, op.getLayer() + 1);
+  });
+  auto prefill = module.lookupSymbol<sched::ProgramOp>("prefill");
+  if (prefill)
+    prefill.walk([&](sched::OutputOp output) {
+      if (!output.getName().starts_with("hidden"))
+        return;
+      hidden.push_back(*output.getBuffer().getDefiningOp<sched::BufferOp>().getOffset());
+      hiddenWidth = sched::getColumns(output.getBuffer().getType());
+    });
+  llvm::Constant *hiddenTable = llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
+  if (!hidden.empty()) {
+    llvm::Constant *offsets = llvm::ConstantDataArray::get(context, hidden);
+    hiddenTable = new llvm::GlobalVariable(object, offsets->getType(), true, llvm::GlobalValue::PrivateLinkage, offsets);
+  }
+
+  auto attribute = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
+  ArenaSize arena = getArenaSize(module);
+  llvm::Constant *compiled = Fields(object)
+                                 .i32(TENON_KERNEL_ABI)
+                                 .i32(variants.size())
+                                 .add(variantTable)
+                                 .text(target)
+                                 .i32(maxThreads)
+                                 .i32(attribute("llm.vocab"))
+                                 .i32(layers)
+                                 .i32(attribute("llm.context"))
+                                 .i64(arena.tokenBytes)
+                                 .i64(arena.scoredBytes)
+                                 .i64(0) // logits come first; see sched-plan-buffers
+                                 .i32(cache ? getCacheType(cache.getElementType()) : TENON_F32)
+                                 .i64(cache ? getBlockBytes(cache) : 0)
+                                 .i64(getWeightBytes(module))
+                                 .i64(digestPlaceholder)
+                                 .i32(hidden.size())
+                                 .i32(hiddenWidth)
+                                 .add(hiddenTable)
+                                 .make();
+  auto *global = new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::ExternalLinkage, compiled, "tenon_compiled");
+  global->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  assert(object.getDataLayout().getTypeAllocSize(compiled->getType()) == sizeof(tenon_compiled));
+}
+
+bool stampDigest(llvm::MutableArrayRef<char> image, int64_t weightBytes, uint64_t digest) {
+  char mark[16];
+  std::memcpy(mark, &weightBytes, 8);
+  std::memcpy(mark + 8, &digestPlaceholder, 8);
+  StringRef text(image.data(), image.size()), pattern(mark, sizeof mark);
+  size_t place = text.find(pattern);
+  if (place == StringRef::npos || text.find(pattern, place + 1) != StringRef::npos)
+    return false;
+  std::memcpy(image.data() + place + 8, &digest, 8);
+  return true;
+}
+
+} // namespace tenon

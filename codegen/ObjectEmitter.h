@@ -1,0 +1,29 @@
+// LLVM IR to optimised native objects.
+#ifndef TENON_CODEGEN_OBJECTEMITTER_H
+#define TENON_CODEGEN_OBJECTEMITTER_H
+
+#include "llvm/IR/Module.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Target/TargetMachine.h"
+#include <memory>
+#include <string>
+
+namespace tenon {
+
+struct CpuTarget {
+  std::string cpu;      // LLVM's name: "x86-64-v4"
+  std::string features; // "+avx512vnni"
+};
+
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const CpuTarget &target);
+
+// Makes everything but `keep` internal, compiles all functions for the target and runs O3.
+void optimise(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target,
+              llvm::function_ref<bool(const llvm::GlobalValue &)> keep);
+
+llvm::Expected<std::string> emitObject(llvm::Module &module, llvm::TargetMachine &machine);
+std::string printModule(const llvm::Module &module);
+
+} // namespace tenon
+
+#endif // TENON_CODEGEN_OBJECTEMITTER_H

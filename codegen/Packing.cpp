@@ -1,0 +1,222 @@
+// The weight packer. Every function addresses one tile by (row, column); the layout's picture is in
+// cpu/kernels/packed_layout.h.
+#include "codegen/Packing.h"
+#include "llvm/Support/ErrorHandling.h"
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+constexpr float LargestHalf = 65504.0f;
+
+uint16_t toFiniteHalf(float value) {
+  return floatToHalf(std::clamp(value, -LargestHalf, LargestHalf));
+}
+
+template <class T> void put(uint8_t *at, T value) { std::memcpy(at, &value, sizeof value); }
+
+// One group of 32 columns of a tile.
+class Group {
+public:
+  Group(PackedFormat format, uint8_t *tile, int64_t index)
+      : format(format), data(tile + index * tk_group_bytes(int32_t(format))) {}
+
+  // Scale and minimum of the columns of `half` (0 or 1; both halves share them unless S8G16).
+  void setScale(int64_t row, int64_t half, float scale) {
+    if (format == PackedFormat::U4M || format == PackedFormat::U8M)
+      put(data + 2 * row, toFiniteHalf(scale));
+    else if (format == PackedFormat::S8G16 || half == 0)
+      put(data + 64 * half + 4 * row, scale);
+  }
+  void setMin(int64_t row, float min) { put(data + 32 + 2 * row, toFiniteHalf(min)); }
+
+  // `code` as stored: unsigned.
+  void setCode(int64_t row, int64_t column, uint8_t code) {
+    uint8_t *lines = data + (format == PackedFormat::S8G16 ? 128 : 64);
+    if (format == PackedFormat::U4M)
+      lines[column / 8 * 64 + row * 4 + column % 4] |= code << (column % 8 / 4 * 4);
+    else
+      lines[column / 4 * 64 + row * 4 + column % 4] = code;
+  }
+
+private:
+  PackedFormat format;
+  uint8_t *data;
+};
+
+// Up to 32 values of one row.
+void quantiseSymmetric(Group group, int64_t row, int64_t count, const float *values) {
+  float largest = 0;
+  for (int64_t i = 0; i < count; ++i)
+    largest = std::max(largest, std::fabs(values[i]));
+  float scale = largest / 127, inverse = largest > 0 ? 127 / largest : 0;
+  group.setScale(row, 0, scale);
+  for (int64_t i = 0; i < count; ++i)
+    group.setCode(row, i, uint8_t(128 + std::lrint(values[i] * inverse)));
+}
+
+void quantiseWithMin(Group group, int64_t row, int64_t count, const float *values) {
+  auto [low, high] = std::minmax_element(values, values + count);
+  // Codes are chosen for the scale and minimum as they will be read back.
+  float min = halfToFloat(toFiniteHalf(*low));
+  float scale = halfToFloat(toFiniteHalf((*high - min) / 15));
+  group.setScale(row, 0, scale);
+  group.setMin(row, min);
+  for (int64_t i = 0; i < count; ++i) {
+    float code = scale > 0 ? std::nearbyint((values[i] - min) / scale) : 0;
+    group.setCode(row, i, uint8_t(std::clamp(code, 0.0f, 15.0f)));
+  }
+}
+
+} // namespace
+
+llvm::StringRef getPackedFormatName(PackedFormat format) {
+  switch (format) {
+  case PackedFormat::F32:
+    return "f32";
+  case PackedFormat::BF16:
+    return "bf16";
+  case PackedFormat::F16:
+    return "f16";
+  case PackedFormat::U4M:
+    return "u4m";
+  case PackedFormat::U8M:
+    return "u8m";
+  case PackedFormat::S8:
+    return "s8";
+  case PackedFormat::S8G16:
+    return "s8g16";
+  case PackedFormat::PlainF32:
+    return "plain_f32";
+  case PackedFormat::PlainF64:
+    return "plain_f64";
+  }
+  llvm_unreachable("unknown packed format");
+}
+
+std::optional<PackedFormat> parsePackedFormat(llvm::StringRef name) {
+  for (int i = TK_F32; i <= TK_PLAIN_F64; ++i)
+    if (getPackedFormatName(PackedFormat(i)) == name)
+      return PackedFormat(i);
+  return std::nullopt;
+}
+
+int64_t getPackedBytes(PackedFormat format, int64_t rows, int64_t cols) {
+  return tk_packed_bytes(int32_t(format), rows, cols);
+}
+
+int64_t getPackedTileBytes(PackedFormat format, int64_t cols) {
+  return tk_tile_bytes(int32_t(format), cols);
+}
+
+PackedFormat getPackedFormat(Storage storage) {
+  switch (storage) {
+  case Storage::F32:
+    return PackedFormat::F32;
+  case Storage::F16:
+    return PackedFormat::F16;
+  case Storage::BF16:
+    return PackedFormat::BF16;
+  case Storage::Q4_0:
+  case Storage::Q4_1:
+  case Storage::Q4_K:
+    return PackedFormat::U4M;
+  case Storage::Q8_0:
+    return PackedFormat::S8;
+  case Storage::Q5_K:
+    return PackedFormat::U8M;
+  case Storage::Q6_K:
+    return PackedFormat::S8G16;
+  case Storage::F64:
+    return PackedFormat::PlainF64;
+  }
+  llvm_unreachable("unknown storage");
+}
+
+void packTile(PackedFormat format, int64_t rows, int64_t cols, const float *values, uint8_t *tile) {
+  assert(rows >= 1 && rows <= TileRows && "a tile has 16 rows");
+  std::memset(tile, 0, getPackedTileBytes(format, cols));
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *row = values + r * cols;
+    switch (format) {
+    case PackedFormat::F32:
+      for (int64_t c = 0; c < cols; ++c)
+        put(tile + (c * TileRows + r) * 4, row[c]);
+      break;
+    case PackedFormat::BF16:
+    case PackedFormat::F16:
+      for (int64_t c = 0; c < cols; ++c)
+        put(tile + (c / 2 * 2 * TileRows + 2 * r + c % 2) * 2,
+            format == PackedFormat::BF16 ? floatToBfloat(row[c]) : toFiniteHalf(row[c]));
+      break;
+    case PackedFormat::S8:
+    case PackedFormat::U4M:
+      for (int64_t c = 0; c < cols; c += TK_GROUP) {
+        Group group(format, tile, c / TK_GROUP);
+        int64_t count = std::min<int64_t>(TK_GROUP, cols - c);
+        if (format == PackedFormat::S8)
+          quantiseSymmetric(group, r, count, row + c);
+        else
+          quantiseWithMin(group, r, count, row + c);
+      }
+      break;
+    default:
+      llvm_unreachable("not a format that values are packed to");
+    }
+  }
+}
+
+void packTile(PackedFormat format, int64_t rows, int64_t cols, const GroupedRows &groups,
+              uint8_t *tile) {
+  assert(rows >= 1 && rows <= TileRows && "a tile has 16 rows");
+  assert(cols % groups.groupSize == 0 && "groups are whole");
+  std::memset(tile, 0, getPackedTileBytes(format, cols));
+  bool unsignedCodes = format == PackedFormat::U4M || format == PackedFormat::U8M;
+  // What is added to a signed code to store it.
+  int bias = groups.hasMin ? 0 : format == PackedFormat::U4M ? 8 : 128;
+  assert((unsignedCodes ? groups.hasMin || bias == 8 : !groups.hasMin) &&
+         "codes that the format cannot hold");
+  int64_t perRow = cols / groups.groupSize;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t g = 0; g < perRow; ++g) {
+      int64_t column = g * groups.groupSize, half = column % TK_GROUP / 16;
+      float scale = groups.scales[r * perRow + g];
+      Group group(format, tile, column / TK_GROUP);
+      group.setScale(r, half, scale);
+      if (unsignedCodes)
+        group.setMin(r, groups.hasMin ? groups.mins[r * perRow + g] : -8 * scale);
+    }
+    for (int64_t c = 0; c < cols; ++c) {
+      uint8_t code = groups.codes[r * cols + c] + bias;
+      assert((format != PackedFormat::U4M || code < 16) && "a 4-bit code");
+      assert((format != PackedFormat::U8M || code < 128) && "a 7-bit code");
+      Group(format, tile, c / TK_GROUP).setCode(r, c % TK_GROUP, code);
+    }
+  }
+}
+
+void packTile(PackedFormat format, int64_t rows, int64_t cols, Storage storage,
+              const uint8_t *stored, uint8_t *tile) {
+  int64_t rowBytes = getRowBytes(storage, cols);
+  if (isQuantised(storage) && format == getPackedFormat(storage)) {
+    const StorageInfo &info = getStorageInfo(storage);
+    int64_t perRow = cols / info.groupSize;
+    std::vector<uint8_t> codes(rows * cols);
+    std::vector<float> scales(rows * perRow), mins(rows * perRow);
+    for (int64_t r = 0; r < rows; ++r)
+      decodeGroups(storage, stored + r * rowBytes, cols, codes.data() + r * cols,
+                   scales.data() + r * perRow, mins.data() + r * perRow);
+    GroupedRows groups{codes.data(), scales.data(), mins.data(), info.groupSize, info.hasMin};
+    return packTile(format, rows, cols, groups, tile);
+  }
+  std::vector<float> values(rows * cols);
+  for (int64_t r = 0; r < rows; ++r)
+    decodeRow(storage, stored + r * rowBytes, cols, values.data() + r * cols);
+  packTile(format, rows, cols, values.data(), tile);
+}
+
+} // namespace tenon

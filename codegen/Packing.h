@@ -1,0 +1,69 @@
+// Packs weight matrices for the CPU kernels (layout: cpu/kernels/packed_layout.h), a tile of 16
+// rows at a time, so that the compiler never holds more of a matrix than that:
+//
+//   stored rows ─▶ packTile ─▶ tile bytes ─▶ file          for each 16 rows
+//
+// A quantised tensor keeps its codes: they are laid out anew, not rounded again (getPackedFormat
+// tells the format that can hold them). Scales and minimums of U4M and U8M become f16.
+#ifndef TENON_CODEGEN_PACKING_H
+#define TENON_CODEGEN_PACKING_H
+
+#include "codegen/cpu/kernels/packed_layout.h"
+#include "ir/Storage.h"
+#include "llvm/ADT/StringRef.h"
+#include <optional>
+
+namespace tenon {
+
+enum class PackedFormat {
+  F32 = TK_F32,
+  BF16 = TK_BF16,
+  F16 = TK_F16,
+  U4M = TK_U4M,
+  U8M = TK_U8M,
+  S8 = TK_S8,
+  S8G16 = TK_S8G16,
+  PlainF32 = TK_PLAIN_F32, // row-major; never packed by the functions below
+  PlainF64 = TK_PLAIN_F64,
+};
+
+inline constexpr int64_t TileRows = TK_TILE_ROWS;
+
+llvm::StringRef getPackedFormatName(PackedFormat format); // "u4m"
+std::optional<PackedFormat> parsePackedFormat(llvm::StringRef name);
+
+int64_t getPackedBytes(PackedFormat format, int64_t rows, int64_t cols);
+int64_t getPackedTileBytes(PackedFormat format, int64_t cols);
+
+// The format that holds a tensor of this storage as it is.
+PackedFormat getPackedFormat(Storage storage);
+
+// The groups behind up to 16 rows of a quantised matrix, row-major:
+// value = scale · code + min, code unsigned if hasMin, else two's complement and min 0.
+struct GroupedRows {
+  const uint8_t *codes; // [rows][cols]
+  const float *scales;  // [rows][cols / groupSize]
+  const float *mins;    // as scales; not read unless hasMin
+  int64_t groupSize;    // 16 or 32
+  bool hasMin;
+};
+
+// Each of the following writes one whole tile, padding included. 1 <= rows <= 16.
+
+// `values` is row-major [rows][cols]. S8 quantises to groups of 32 symmetrically, U4M with a
+// minimum; U8M and S8G16 are made of stored groups only.
+void packTile(PackedFormat format, int64_t rows, int64_t cols, const float *values, uint8_t *tile);
+
+// Formats: 4-bit codes (with a minimum, or signed) to U4M, signed 8-bit to S8 or, in groups of 16,
+// to S8G16, unsigned codes up to 127 to U8M. cols must be a multiple of groupSize.
+void packTile(PackedFormat format, int64_t rows, int64_t cols, const GroupedRows &groups,
+              uint8_t *tile);
+
+// `stored` holds the rows as the checkpoint does, one after another. Converts to any format: by
+// groups if `format` is the storage's own, else by way of f32.
+void packTile(PackedFormat format, int64_t rows, int64_t cols, Storage storage,
+              const uint8_t *stored, uint8_t *tile);
+
+} // namespace tenon
+
+#endif // TENON_CODEGEN_PACKING_H

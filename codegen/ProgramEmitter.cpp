@@ -1,0 +1,158 @@
+// See ProgramEmitter.h.
+#include "codegen/ProgramEmitter.h"
+#include "runtime/kernel_abi.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/IRBuilder.h"
+#include <cstddef>
+
+using namespace mlir;
+
+namespace tenon {
+
+ArenaSize getArenaSize(ModuleOp module) {
+  ArenaSize size;
+  for (auto program : module.getOps<sched::ProgramOp>()) {
+    size.tokenBytes = std::max<int64_t>(size.tokenBytes, program.getTokenBytes());
+    size.scoredBytes = std::max<int64_t>(size.scoredBytes, program.getScoredBytes());
+  }
+  return size;
+}
+
+int64_t getBlockBytes(llm::CacheType cache) {
+  return 2 * cache.getWidth() * TENON_BLOCK_TOKENS * (cache.getElementType().getIntOrFloatBitWidth() / 8);
+}
+
+namespace {
+
+class ProgramEmitter {
+public:
+  ProgramEmitter(sched::ProgramOp program, StringRef name, llvm::Module &module, KernelProvider getKernel)
+      : program(program), module(module), getKernel(getKernel), builder(module.getContext()) {
+    llvm::Type *pointer = builder.getPtrTy();
+    auto type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer, pointer, pointer}, false);
+    function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+    env = function->getArg(0);
+    arena = function->getArg(1);
+    weights = function->getArg(2);
+    cache = function->getArg(3);
+  }
+
+  llvm::Error run() {
+    builder.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", function));
+    llvm::Value *batch = loadPointer(env, offsetof(tenon_env, batch));
+    tokens = loadInt32(batch, offsetof(tenon_batch, tokens));
+    scored = loadInt32(batch, offsetof(tenon_batch, scored));
+    cacheBlocks = builder.CreateLoad(builder.getInt64Ty(), at(env, offsetof(tenon_env, cache_blocks)));
+    barrier = loadPointer(loadPointer(env, offsetof(tenon_env, services)), offsetof(tenon_services, barrier));
+    // Buffers of scored rows lie behind those of tokens.
+    ArenaSize size = getArenaSize(program->getParentOfType<ModuleOp>());
+    scoredArena = builder.CreatePtrAdd(arena, builder.CreateMul(tokens, builder.getInt64(size.tokenBytes)));
+    io = builder.CreateAlloca(llvm::ArrayType::get(builder.getPtrTy(), countOperands()));
+
+    for (Operation &op : program.getBody().front())
+      if (llvm::Error error = emit(op))
+        return error;
+    builder.CreateRetVoid();
+    return llvm::Error::success();
+  }
+
+private:
+  llvm::Error emit(Operation &op) {
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case([&](sched::BufferOp buffer) {
+          bool isScored = buffer.getSpace() == sched::Space::scored;
+          llvm::Value *rows = isScored ? scored : tokens;
+          pointers[buffer] = builder.CreatePtrAdd(isScored ? scoredArena : arena,
+                                                  builder.CreateMul(rows, builder.getInt64(*buffer.getOffset())));
+        })
+        .Case([&](sched::ViewOp view) {
+          pointers[view] = at(pointers.lookup(view.getSource()), view.getBegin() * sizeof(float));
+        })
+        .Case([&](sched::ConstantOp constant) {
+          auto weight = SymbolTable::lookupNearestSymbolFrom<sched::WeightOp>(constant, constant.getWeightAttr());
+          pointers[constant] = at(weights, weight.getOffset());
+        })
+        .Case([&](sched::CacheOp layer) {
+          int64_t stride = layer.getLayer() * getBlockBytes(layer.getType());
+          pointers[layer] = builder.CreatePtrAdd(cache, builder.CreateMul(cacheBlocks, builder.getInt64(stride)));
+        })
+        .Case([&](sched::BarrierOp) {
+          auto type = llvm::FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);
+          builder.CreateCall(type, barrier, {env});
+        });
+    if (auto stage = dyn_cast<sched::StageOp>(op))
+      return emitStage(stage);
+    return llvm::Error::success();
+  }
+
+  llvm::Error emitStage(sched::StageOp stage) {
+    llvm::Expected<KernelCall> call = getKernel(stage, program.getSymName() == "decode");
+    if (!call)
+      return call.takeError();
+    for (auto [i, operand] : llvm::enumerate(call->io))
+      builder.CreateStore(pointers.lookup(stage.getOperand(operand)), at(io, i * sizeof(void *)));
+    builder.CreateCall(specialise(stage.getKernel(), *call), {io, env});
+    return llvm::Error::success();
+  }
+
+  // A function of its own for each kernel and shape, in which the shape is a constant. It is not inlined: a model has
+  // a handful of shapes and hundreds of stages.
+  llvm::Function *specialise(StringRef name, const KernelCall &call) {
+    std::string text = (call.function->getName() + "." + StringRef(reinterpret_cast<const char *>(call.shape.data()),
+                                                                   call.shape.size()))
+                           .str();
+    llvm::Function *&known = specialised[text];
+    if (known)
+      return known;
+    llvm::Type *pointer = builder.getPtrTy();
+    auto type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer}, false);
+    known = llvm::Function::Create(type, llvm::Function::InternalLinkage,
+                                   function->getName() + "." + name, module);
+    known->addFnAttr(llvm::Attribute::NoInline);
+    known->addFnAttr(llvm::Attribute::NoUnwind);
+
+    auto bytes = llvm::ConstantDataArray::get(module.getContext(), ArrayRef<uint8_t>(call.shape));
+    auto shape = new llvm::GlobalVariable(module, bytes->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::PrivateLinkage, bytes, known->getName() + ".shape");
+    shape->setAlignment(llvm::Align(8));
+    llvm::IRBuilder<> body(llvm::BasicBlock::Create(module.getContext(), "entry", known));
+    llvm::CallInst *inner = body.CreateCall(call.function, {shape, known->getArg(0), known->getArg(1)});
+    inner->addFnAttr(llvm::Attribute::AlwaysInline);
+    body.CreateRetVoid();
+    return known;
+  }
+
+  llvm::Value *at(llvm::Value *pointer, int64_t bytes) {
+    return bytes ? builder.CreateConstGEP1_64(builder.getInt8Ty(), pointer, bytes) : pointer;
+  }
+  llvm::Value *loadPointer(llvm::Value *base, int64_t offset) {
+    return builder.CreateLoad(builder.getPtrTy(), at(base, offset));
+  }
+  llvm::Value *loadInt32(llvm::Value *base, int64_t offset) {
+    return builder.CreateSExt(builder.CreateLoad(builder.getInt32Ty(), at(base, offset)), builder.getInt64Ty());
+  }
+
+  int64_t countOperands() {
+    int64_t most = 1;
+    program.walk([&](sched::StageOp stage) { most = std::max<int64_t>(most, stage.getNumOperands()); });
+    return most;
+  }
+
+  sched::ProgramOp program;
+  llvm::Module &module;
+  KernelProvider getKernel;
+  llvm::IRBuilder<> builder;
+  llvm::Function *function;
+  llvm::Value *env, *arena, *weights, *cache;
+  llvm::Value *tokens, *scored, *cacheBlocks, *barrier, *scoredArena, *io;
+  llvm::DenseMap<Value, llvm::Value *> pointers;
+  llvm::StringMap<llvm::Function *> specialised;
+};
+
+} // namespace
+
+llvm::Error emitProgram(sched::ProgramOp program, StringRef name, llvm::Module &module, KernelProvider getKernel) {
+  return ProgramEmitter(program, name, module, getKernel).run();
+}
+
+} // namespace tenon

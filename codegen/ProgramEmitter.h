@@ -1,0 +1,42 @@
+// Turns a sched.program into an LLVM function that every thread runs.
+//
+//   sched.stage @linear(%x, %w) into(%y)     io = {arena + T * 64, weights + 4096, arena + T * 2368}
+//                                       ─▶   call @linear.kernel(io, env)
+//   sched.barrier                            call env->services->barrier(env)
+#ifndef TENON_CODEGEN_PROGRAMEMITTER_H
+#define TENON_CODEGEN_PROGRAMEMITTER_H
+
+#include "ir/Sched.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/Error.h"
+#include <vector>
+
+namespace tenon {
+
+// How a stage is computed: `function` is a tenon_kernel, called with a constant shape.
+struct KernelCall {
+  llvm::Function *function;
+  std::vector<uint8_t> shape;
+  // Which operand of the stage (inputs, then outputs) each pointer of `io` is.
+  llvm::SmallVector<unsigned> io;
+};
+
+// Bytes for each token and each scored row, enough for every program of the module.
+struct ArenaSize {
+  int64_t tokenBytes = 0, scoredBytes = 0;
+};
+ArenaSize getArenaSize(mlir::ModuleOp module);
+
+// Bytes of one block of one layer of the KV cache.
+int64_t getBlockBytes(llm::CacheType cache);
+
+using KernelProvider = llvm::function_ref<llvm::Expected<KernelCall>(sched::StageOp, bool isDecode)>;
+
+// Emits `name` for a program; kernels are specialised once for each function and shape.
+llvm::Error emitProgram(sched::ProgramOp program, llvm::StringRef name, llvm::Module &module,
+                        KernelProvider getKernel);
+
+} // namespace tenon
+
+#endif // TENON_CODEGEN_PROGRAMEMITTER_H

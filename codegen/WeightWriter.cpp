@@ -1,0 +1,218 @@
+// See WeightWriter.h.
+//
+//   pack ◀─ concat ◀─ deinterleave ◀─ weight        rows are pulled from right to left, 16 at a time
+#include "codegen/WeightWriter.h"
+#include "codegen/Error.h"
+#include "codegen/Packing.h"
+#include "runtime/artefact.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tenon::llm;
+
+namespace tenon {
+
+namespace {
+
+// Rows as they come out of a recipe. Conversion to a quantised format is left to packing, which quantises, so that
+// `storage` may be f32 where the type says q8_0.
+struct Rows {
+  Storage storage;
+  std::vector<uint8_t> bytes;
+};
+
+void convertRows(Rows &rows, int64_t count, int64_t columns, Storage target) {
+  if (rows.storage == target)
+    return;
+  int64_t stride = getRowBytes(rows.storage, columns);
+  Storage stored = isQuantised(target) ? Storage::F32 : target;
+  std::vector<uint8_t> converted(count * columns * getStorageInfo(stored).bytesPerBlock);
+  std::vector<float> values(columns);
+  for (int64_t row = 0; row < count; ++row) {
+    decodeRow(rows.storage, rows.bytes.data() + row * stride, columns, values.data());
+    uint8_t *out = converted.data() + row * columns * getStorageInfo(stored).bytesPerBlock;
+    for (int64_t i = 0; i < columns; ++i) {
+      if (stored == Storage::F32) {
+        std::memcpy(out + 4 * i, &values[i], 4);
+        continue;
+      }
+      uint16_t half = stored == Storage::BF16 ? floatToBfloat(values[i]) : floatToHalf(values[i]);
+      std::memcpy(out + 2 * i, &half, 2);
+    }
+  }
+  rows = {stored, std::move(converted)};
+}
+
+class WeightWriter {
+public:
+  WeightWriter(WeightSource &source, raw_ostream &out) : source(source), out(out) {}
+
+  llvm::Error write(sched::WeightOp weight) {
+    pad(weight.getOffset());
+    Value result = weight.getRecipe().front().getTerminator()->getOperand(0);
+    if (auto pack = result.getDefiningOp<WeightPackOp>())
+      return writePacked(pack);
+    return writePlain(result);
+  }
+
+  uint64_t finish() {
+    flush(/*all=*/true);
+    return checksum;
+  }
+
+private:
+  llvm::Error writePacked(WeightPackOp pack) {
+    WeightType type = pack.getInput().getType();
+    PackedFormat format = getPackedFormat(type.getStorage());
+    if (getPackedBytes(format, type.getRows(), type.getColumns()) != pack.getResult().getType().getByteSize())
+      return internal("the packer and the dialect disagree about the size of a weight");
+    std::vector<uint8_t> tile(getPackedTileBytes(format, type.getColumns()));
+    for (int64_t row = 0; row < type.getRows(); row += TileRows) {
+      int64_t count = std::min(TileRows, type.getRows() - row);
+      Rows rows;
+      if (llvm::Error error = read(pack.getInput(), row, count, rows))
+        return error;
+      packTile(format, count, type.getColumns(), rows.storage, rows.bytes.data(), tile.data());
+      append(tile.data(), tile.size());
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error writePlain(Value value) {
+    auto type = cast<WeightType>(value.getType());
+    int64_t rows = type.getRank() == 1 ? 1 : type.getRows();
+    for (int64_t row = 0; row < rows; ++row) {
+      Rows block;
+      if (llvm::Error error = read(value, row, 1, block))
+        return error;
+      if (block.storage != type.getStorage())
+        return internal("a plain weight cannot be stored as " + getStorageInfo(type.getStorage()).name);
+      append(block.bytes.data(), block.bytes.size());
+    }
+    return llvm::Error::success();
+  }
+
+  // Rows [first, first + count) of a recipe's value. A vector is one row.
+  llvm::Error read(Value value, int64_t first, int64_t count, Rows &rows) {
+    return llvm::TypeSwitch<Operation *, llvm::Error>(value.getDefiningOp())
+        .Case([&](WeightOp op) { return readTensor(op, first, count, rows); })
+        .Case([&](WeightConvertOp op) -> llvm::Error {
+          if (llvm::Error error = read(op.getInput(), first, count, rows))
+            return error;
+          convertRows(rows, count, op.getResult().getType().getColumns(), op.getResult().getType().getStorage());
+          return llvm::Error::success();
+        })
+        .Case([&](WeightConcatOp op) { return readConcat(op, first, count, rows); })
+        .Case([&](WeightDeinterleaveOp op) { return readDeinterleaved(op, first, count, rows); })
+        .Case([&](RopeFrequenciesOp op) -> llvm::Error {
+          SmallVector<double> table = op.evaluate();
+          const auto *bytes = reinterpret_cast<const uint8_t *>(table.data());
+          rows = {Storage::F64, {bytes, bytes + table.size() * sizeof(double)}};
+          return llvm::Error::success();
+        })
+        .Default([&](Operation *op) { return internal("no recipe for " + op->getName().getStringRef()); });
+  }
+
+  llvm::Error readTensor(WeightOp op, int64_t first, int64_t count, Rows &rows) {
+    const TensorInfo *tensor = source.find(op.getTensor());
+    if (!tensor)
+      return internal(source.getName() + " has no tensor " + op.getTensor());
+    llvm::ArrayRef<uint8_t> bytes = source.getRows(*tensor, first, count);
+    rows = {tensor->storage, {bytes.begin(), bytes.end()}};
+    return llvm::Error::success();
+  }
+
+  static void append(Rows &rows, Rows &&more) {
+    rows.storage = more.storage;
+    rows.bytes.insert(rows.bytes.end(), more.bytes.begin(), more.bytes.end());
+  }
+
+  llvm::Error readConcat(WeightConcatOp op, int64_t first, int64_t count, Rows &rows) {
+    bool isVector = op.getResult().getType().getRank() == 1;
+    int64_t begin = 0;
+    for (Value input : op.getInputs()) {
+      auto type = cast<WeightType>(input.getType());
+      int64_t extent = isVector ? 1 : type.getRows();
+      int64_t from = isVector ? 0 : std::max(first, begin) - begin;
+      int64_t to = isVector ? 1 : std::min(first + count, begin + extent) - begin;
+      begin += isVector ? 0 : extent;
+      if (from >= to)
+        continue;
+      Rows part;
+      if (llvm::Error error = read(input, from, to - from, part))
+        return error;
+      append(rows, std::move(part));
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error readDeinterleaved(WeightDeinterleaveOp op, int64_t first, int64_t count, Rows &rows) {
+    WeightType type = op.getResult().getType();
+    int64_t head = type.getShape()[0] / op.getHeads();
+    auto getSource = [&](int64_t row) {
+      int64_t i = row % head;
+      return row - i + (i < head / 2 ? 2 * i : 2 * (i - head / 2) + 1);
+    };
+    if (type.getRank() == 1) {
+      Rows vector;
+      if (llvm::Error error = read(op.getInput(), 0, 1, vector))
+        return error;
+      int64_t bytes = getStorageInfo(vector.storage).bytesPerBlock;
+      rows = {vector.storage, std::vector<uint8_t>(vector.bytes.size())};
+      for (int64_t i = 0; i < type.getColumns(); ++i)
+        std::memcpy(rows.bytes.data() + i * bytes, vector.bytes.data() + getSource(i) * bytes, bytes);
+      return llvm::Error::success();
+    }
+    for (int64_t row = first; row < first + count; ++row) {
+      Rows part;
+      if (llvm::Error error = read(op.getInput(), getSource(row), 1, part))
+        return error;
+      append(rows, std::move(part));
+    }
+    return llvm::Error::success();
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Output, in pieces whose lengths are multiples of 8, as the checksum wants them
+  //===--------------------------------------------------------------------===//
+
+  void append(const void *data, size_t bytes) {
+    const char *begin = static_cast<const char *>(data);
+    pending.insert(pending.end(), begin, begin + bytes);
+    position += bytes;
+    if (pending.size() >= (1 << 20))
+      flush(/*all=*/false);
+  }
+
+  void pad(int64_t offset) {
+    static constexpr char zeros[64] = {};
+    while (position < offset)
+      append(zeros, std::min<int64_t>(sizeof zeros, offset - position));
+  }
+
+  void flush(bool all) {
+    size_t bytes = all ? pending.size() : pending.size() / 8 * 8;
+    checksum = tenon_checksum(checksum, pending.data(), bytes);
+    out.write(pending.data(), bytes);
+    pending.erase(pending.begin(), pending.begin() + bytes);
+  }
+
+  WeightSource &source;
+  raw_ostream &out;
+  std::vector<char> pending;
+  int64_t position = 0;
+  uint64_t checksum = TENON_CHECKSUM_SEED;
+};
+
+} // namespace
+
+llvm::Expected<uint64_t> writeWeights(ModuleOp module, WeightSource &source, llvm::raw_ostream &out) {
+  // The module lists weights in the order of their offsets.
+  WeightWriter writer(source, out);
+  for (auto weight : module.getOps<sched::WeightOp>())
+    if (llvm::Error error = writer.write(weight))
+      return error;
+  return writer.finish();
+}
+
+} // namespace tenon

@@ -1,0 +1,124 @@
+// See CpuBackend.h.
+//
+//   for each level:   kernels/<level>.bc ──link what is needed──┐
+//                     sched.program ──emitProgram──▶ LLVM module ──O3──▶ object
+#include "codegen/cpu/CpuBackend.h"
+#include "codegen/Decomposed.h"
+#include "codegen/Descriptor.h"
+#include "codegen/Error.h"
+#include "codegen/cpu/KernelMatch.h"
+#include "codegen/cpu/Level.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+
+void CpuBackend::configure(PipelineOptions &options) const { options.pack = true; }
+
+namespace {
+
+// One level: both programs and the kernels they call.
+class LevelCompiler {
+public:
+  LevelCompiler(ModuleOp module, const Level &level, const TargetOptions &options)
+      : module(module), level(level), options(options), target{level.cpu.str(), level.features.str()},
+        code(level.name, context), decomposed(code) {}
+
+  llvm::Error run(NativeCode &native, VariantInfo &variant) {
+    llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target);
+    if (!machine)
+      return machine.takeError();
+    code.setTargetTriple((*machine)->getTargetTriple());
+    code.setDataLayout((*machine)->createDataLayout());
+
+    std::string suffix = level.bitcode.str();
+    for (auto program : module.getOps<sched::ProgramOp>())
+      if (llvm::Error error = emitProgram(program, ("tenon_" + program.getSymName() + "_" + suffix).str(), code,
+                                          [&](sched::StageOp stage, bool isDecode) { return get(stage, isDecode); }))
+        return error;
+    if (llvm::Error error = linkKernels())
+      return error;
+    optimise(code, **machine, target,
+             [](const llvm::GlobalValue &value) { return value.getName().starts_with("tenon_"); });
+    native.llvmText.push_back(printModule(code));
+    llvm::Expected<std::string> object = emitObject(code, **machine);
+    if (!object)
+      return object.takeError();
+    native.objects.push_back(std::move(*object));
+    native.variants.push_back(level.name.str());
+    variant = {level.name.str(), level.required.str(), suffix, scratch};
+    return llvm::Error::success();
+  }
+
+private:
+  llvm::Expected<KernelCall> get(sched::StageOp stage, bool isDecode) {
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
+    std::optional<KernelMatch> match = matchKernel(stage, kernel, isDecode);
+    if (!match)
+      return decomposed.get(stage, kernel);
+    scratch = std::max(scratch, match->scratch);
+    llvm::Type *pointer = llvm::PointerType::getUnqual(context);
+    auto type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
+    llvm::FunctionCallee callee = code.getOrInsertFunction(match->function, type);
+    return KernelCall{cast<llvm::Function>(callee.getCallee()), match->shape, match->io};
+  }
+
+  llvm::Error linkKernels() {
+    std::string path = options.kernelFolder + "/" + level.bitcode.str() + ".bc";
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    if (!buffer)
+      return lacking("cannot read the CPU kernels " + path + ": " + buffer.getError().message());
+    auto kernels = llvm::parseBitcodeFile(**buffer, context);
+    if (!kernels)
+      return kernels.takeError();
+    if (llvm::Linker::linkModules(code, std::move(*kernels), llvm::Linker::LinkOnlyNeeded))
+      return internal("cannot link " + path);
+    for (llvm::Function &function : code)
+      if (function.isDeclaration() && function.getName().starts_with("tk_") && !function.use_empty())
+        return internal(path + " has no kernel " + function.getName());
+    return llvm::Error::success();
+  }
+
+  ModuleOp module;
+  const Level &level;
+  const TargetOptions &options;
+  CpuTarget target;
+  llvm::LLVMContext context;
+  llvm::Module code;
+  DecomposedKernels decomposed;
+  int64_t scratch = 64;
+};
+
+} // namespace
+
+llvm::Expected<NativeCode> CpuBackend::compile(ModuleOp module, const TargetOptions &options) {
+  llvm::Expected<SmallVector<const Level *>> levels = selectLevels(options.cpus);
+  if (!levels)
+    return levels.takeError();
+  NativeCode native;
+  SmallVector<VariantInfo> variants;
+  for (const Level *level : *levels)
+    if (llvm::Error error = LevelCompiler(module, *level, options).run(native, variants.emplace_back()))
+      return error;
+
+  CpuTarget baseline{"x86-64", ""};
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(baseline);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  llvm::Module descriptor("descriptor", context);
+  descriptor.setTargetTriple((*machine)->getTargetTriple());
+  descriptor.setDataLayout((*machine)->createDataLayout());
+  emitDescriptor(descriptor, module, getName(), /*maxThreads=*/0, variants);
+  native.llvmText.push_back(printModule(descriptor));
+  llvm::Expected<std::string> object = emitObject(descriptor, **machine);
+  if (!object)
+    return object.takeError();
+  native.objects.push_back(std::move(*object));
+  return native;
+}
+
+} // namespace tenon::cpu

@@ -1,0 +1,443 @@
+// See KernelMatch.h. One matcher for each kernel of kernels/shapes.h, in its order.
+#include "codegen/cpu/KernelMatch.h"
+#include "codegen/cpu/kernels/shapes.h"
+#include "runtime/kernel_abi.h"
+
+using namespace mlir;
+using namespace tenon::llm;
+
+namespace tenon::cpu {
+
+namespace {
+
+int32_t getFormat(WeightType type) {
+  const StorageInfo &info = getStorageInfo(type.getStorage());
+  switch (type.getLayout()) {
+  case Layout::plain:
+    return type.getStorage() == Storage::F64 ? TK_PLAIN_F64 : TK_PLAIN_F32;
+  case Layout::x16k1:
+    return TK_F32;
+  case Layout::x16k2:
+    return type.getStorage() == Storage::BF16 ? TK_BF16 : TK_F16;
+  case Layout::x16k4:
+    if (info.bits == 4)
+      return TK_U4M;
+    if (info.hasMin)
+      return TK_U8M;
+    return info.groupSize == 16 ? TK_S8G16 : TK_S8;
+  }
+  llvm_unreachable("all layouts");
+}
+
+int32_t getActivation(ActivationKind kind) {
+  switch (kind) {
+  case ActivationKind::silu:
+    return TK_ACT_SILU;
+  case ActivationKind::gelu:
+    return TK_ACT_GELU_ERF;
+  case ActivationKind::gelu_tanh:
+    return TK_ACT_GELU_TANH;
+  case ActivationKind::quick_gelu:
+    return TK_ACT_QUICK_GELU;
+  case ActivationKind::relu:
+    return TK_ACT_RELU;
+  }
+  llvm_unreachable("all activations");
+}
+
+int32_t getStyle(RopeStyle style) { return style == RopeStyle::half ? TK_ROPE_HALF : TK_ROPE_INTERLEAVED; }
+
+int32_t getCacheDtype(CacheType cache) {
+  Type element = cache.getElementType();
+  return element.isF32() ? TENON_F32 : element.isBF16() ? TENON_BF16 : TENON_F16;
+}
+
+// A stage and the body of its kernel.
+class Matcher {
+public:
+  Matcher(sched::StageOp stage, sched::KernelOp kernel, bool isDecode)
+      : stage(stage), body(kernel.getBody().front()), isDecode(isDecode) {
+    for (Operation &op : body.without_terminator())
+      ops.push_back(&op);
+  }
+
+  std::optional<KernelMatch> run() {
+    using Match = std::optional<KernelMatch> (Matcher::*)();
+    for (Match match : {&Matcher::embedding, &Matcher::linear, &Matcher::gatedMLP, &Matcher::norm, &Matcher::addNorm,
+                        &Matcher::ropeAngles, &Matcher::rope, &Matcher::append, &Matcher::attention,
+                        &Matcher::ropeAttention, &Matcher::unary, &Matcher::binary})
+      if (std::optional<KernelMatch> found = (this->*match)())
+        return found;
+    return std::nullopt;
+  }
+
+private:
+  // The operation at `next` if it is an `Op`, which is then passed over.
+  template <typename Op> Op take(size_t &next) {
+    auto op = next < ops.size() ? dyn_cast<Op>(ops[next]) : Op();
+    next += bool(op);
+    return op;
+  }
+
+  // Where a value of the body comes from in the stage, if it is an argument.
+  std::optional<unsigned> input(Value value) const {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (!argument || argument.getOwner() != &body || argument.getArgNumber() == 0)
+      return std::nullopt;
+    return argument.getArgNumber() - 1;
+  }
+  bool isInput(Value value) const { return input(value).has_value(); }
+  bool areInputs(ArrayRef<Value> values) const {
+    return llvm::all_of(values, [&](Value value) { return isInput(value); });
+  }
+  unsigned output(unsigned result = 0) { return stage.getInputs().size() + result; }
+  bool yields(Value value, unsigned result = 0) const {
+    Operation *yield = body.getTerminator();
+    return yield->getNumOperands() > result && yield->getOperand(result) == value;
+  }
+  bool yieldsOnly(Value value) const { return body.getTerminator()->getNumOperands() == 1 && yields(value); }
+
+  int32_t stride(Value value) {
+    return sched::getRowStride(cast<MemRefType>(stage.getOperand(*input(value)).getType()));
+  }
+  int32_t outputStride(unsigned result = 0) {
+    return sched::getRowStride(cast<MemRefType>(stage.getOperand(output(result)).getType()));
+  }
+  int32_t rows() {
+    Value buffer = stage.getOutputs().empty() ? Value() : stage.getOutputs()[0];
+    auto op = buffer ? buffer.getDefiningOp<sched::BufferOp>() : sched::BufferOp();
+    return op && op.getSpace() == sched::Space::scored ? TK_ROWS_SCORED : TK_ROWS_TOKENS;
+  }
+
+  template <typename Shape>
+  KernelMatch make(StringRef function, const Shape &shape, SmallVector<unsigned> io, int64_t scratch = 0) const {
+    const auto *bytes = reinterpret_cast<const uint8_t *>(&shape);
+    return {function.str(), {bytes, bytes + sizeof shape}, std::move(io), scratch};
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Products
+  //===--------------------------------------------------------------------===//
+
+  std::optional<KernelMatch> embedding() {
+    size_t next = 0;
+    auto op = take<EmbeddingOp>(next);
+    if (!op || next != ops.size() || !isInput(op.getTable()) || op.getTable().getType().getLayout() == Layout::plain)
+      return std::nullopt;
+    WeightType table = op.getTable().getType();
+    tk_embedding_shape shape = {};
+    shape.vocab = table.getRows();
+    shape.cols = table.getColumns();
+    shape.format = getFormat(table);
+    shape.out_stride = outputStride();
+    shape.scale = 1;
+    return make("tk_embedding", shape, {*input(op.getTable()), output()});
+  }
+
+  // What stands before a product: rows as they are, or normed ones.
+  struct Prologue {
+    Value rows;
+    int32_t norm = TK_NORM_NONE;
+    float eps = 0;
+    Value weight;
+  };
+  Prologue prologue(size_t &next, Value &normed) {
+    Prologue result;
+    if (auto norm = take<RMSNormOp>(next)) {
+      normed = norm.getResult();
+      result.rows = norm.getInput();
+      result.norm = TK_NORM_RMS;
+      result.eps = norm.getEps().convertToDouble();
+      result.weight = norm.getWeight();
+    }
+    return result;
+  }
+
+  // [rms_norm] linear [activation] [add]
+  std::optional<KernelMatch> linear() {
+    size_t next = 0;
+    Value normed;
+    Prologue before = prologue(next, normed);
+    auto op = take<LinearOp>(next);
+    if (!op || (normed && op.getInput() != normed) || !isInput(op.getWeight()) ||
+        op.getWeight().getType().getLayout() == Layout::plain)
+      return std::nullopt;
+    if (!normed)
+      before.rows = op.getInput();
+    Value result = op.getResult(), residual;
+    int32_t activation = TK_ACT_NONE;
+    if (auto act = take<ActivationOp>(next)) {
+      if (act.getInput() != result)
+        return std::nullopt;
+      activation = getActivation(act.getKind());
+      result = act.getResult();
+    }
+    if (auto add = take<AddOp>(next)) {
+      if ((add.getLhs() != result) == (add.getRhs() != result))
+        return std::nullopt;
+      residual = add.getLhs() == result ? add.getRhs() : add.getLhs();
+      result = add.getResult();
+    }
+    SmallVector<Value> needed{before.rows, op.getWeight()};
+    for (Value optional : {before.weight, Value(op.getBias()), residual})
+      if (optional)
+        needed.push_back(optional);
+    if (next != ops.size() || !yieldsOnly(result) || !areInputs(needed))
+      return std::nullopt;
+
+    WeightType weight = op.getWeight().getType();
+    tk_linear_shape shape = {};
+    shape.rows = rows();
+    shape.cols = weight.getColumns();
+    shape.out_cols = weight.getRows();
+    shape.format = getFormat(weight);
+    shape.x_stride = stride(before.rows);
+    shape.out_stride = outputStride();
+    shape.norm = before.norm;
+    shape.eps = before.eps;
+    shape.bias = bool(op.getBias());
+    shape.activation = activation;
+    shape.residual = bool(residual);
+    shape.residual_stride = residual ? stride(residual) : 0;
+    shape.matmul = !isDecode;
+    SmallVector<unsigned> io;
+    for (Value value : needed)
+      io.push_back(*input(value));
+    io.push_back(output());
+    return make("tk_linear", shape, io, tk_linear_scratch(&shape));
+  }
+
+  // [rms_norm] linear, slice, slice, activation, mul
+  std::optional<KernelMatch> gatedMLP() {
+    size_t next = 0;
+    Value normed;
+    Prologue before = prologue(next, normed);
+    auto op = take<LinearOp>(next);
+    auto gate = take<SliceOp>(next);
+    auto up = take<SliceOp>(next);
+    auto act = take<ActivationOp>(next);
+    auto mul = take<MulOp>(next);
+    if (!op || !gate || !up || !act || !mul || next != ops.size() || (normed && op.getInput() != normed) ||
+        !isInput(op.getWeight()) || op.getWeight().getType().getLayout() == Layout::plain)
+      return std::nullopt;
+    if (!normed)
+      before.rows = op.getInput();
+    int64_t width = getColumns(mul);
+    if (gate.getInput() != op || up.getInput() != op || gate.getBegin() != 0 || int64_t(gate.getEnd()) != width ||
+        int64_t(up.getBegin()) != width || getColumns(op) != 2 * width || act.getInput() != gate ||
+        !(mul.getLhs() == act ? mul.getRhs() == up : mul.getLhs() == up && mul.getRhs() == act) || !yieldsOnly(mul))
+      return std::nullopt;
+    SmallVector<Value> needed{before.rows, op.getWeight()};
+    for (Value optional : {before.weight, Value(op.getBias())})
+      if (optional)
+        needed.push_back(optional);
+    if (!areInputs(needed))
+      return std::nullopt;
+
+    tk_gated_mlp_shape shape = {};
+    shape.rows = rows();
+    shape.cols = op.getWeight().getType().getColumns();
+    shape.out_cols = width;
+    shape.format = getFormat(op.getWeight().getType());
+    shape.x_stride = stride(before.rows);
+    shape.out_stride = outputStride();
+    shape.norm = before.norm;
+    shape.eps = before.eps;
+    shape.bias = bool(op.getBias());
+    shape.activation = getActivation(act.getKind());
+    shape.matmul = !isDecode;
+    SmallVector<unsigned> io;
+    for (Value value : needed)
+      io.push_back(*input(value));
+    io.push_back(output());
+    return make("tk_gated_mlp", shape, io, tk_gated_mlp_scratch(&shape));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Norms
+  //===--------------------------------------------------------------------===//
+
+  std::optional<KernelMatch> norm() {
+    size_t next = 0;
+    auto op = take<RMSNormOp>(next);
+    if (!op || next != ops.size() || !areInputs({op.getInput(), op.getWeight()}))
+      return std::nullopt;
+    tk_norm_shape shape = normShape(op);
+    shape.x_stride = stride(op.getInput());
+    shape.out_stride = outputStride();
+    return make("tk_norm", shape, {*input(op.getInput()), *input(op.getWeight()), output()});
+  }
+
+  // add, rms_norm; both results are wanted
+  std::optional<KernelMatch> addNorm() {
+    size_t next = 0;
+    auto add = take<AddOp>(next);
+    auto op = take<RMSNormOp>(next);
+    if (!add || !op || next != ops.size() || op.getInput() != add || !yields(add, 0) || !yields(op, 1) ||
+        !areInputs({add.getLhs(), add.getRhs(), op.getWeight()}))
+      return std::nullopt;
+    tk_norm_shape shape = normShape(op);
+    shape.x_stride = stride(add.getLhs());
+    shape.y_stride = stride(add.getRhs());
+    shape.sum_stride = outputStride(0);
+    shape.out_stride = outputStride(1);
+    return make("tk_add_norm", shape,
+                {*input(add.getLhs()), *input(add.getRhs()), *input(op.getWeight()), output(0), output(1)});
+  }
+
+  tk_norm_shape normShape(RMSNormOp op) {
+    tk_norm_shape shape = {};
+    shape.rows = rows();
+    shape.groups = 1;
+    shape.cols = getColumns(op);
+    shape.norm = TK_NORM_RMS;
+    shape.eps = op.getEps().convertToDouble();
+    return shape;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Positions and attention
+  //===--------------------------------------------------------------------===//
+
+  std::optional<KernelMatch> ropeAngles() {
+    size_t next = 0;
+    auto op = take<RopeAnglesOp>(next);
+    if (!op || next != ops.size() || !isInput(op.getFrequencies()))
+      return std::nullopt;
+    tk_rope_angles_shape shape = {};
+    shape.rotary_dim = getColumns(op);
+    shape.out_stride = outputStride();
+    shape.factor = op.getFactor().convertToDouble();
+    return make("tk_rope_angles", shape, {*input(op.getFrequencies()), output()});
+  }
+
+  std::optional<KernelMatch> rope() {
+    size_t next = 0;
+    auto op = take<RopeOp>(next);
+    if (!op || next != ops.size() || !areInputs({op.getInput(), op.getAngles()}))
+      return std::nullopt;
+    tk_rope_shape shape = {};
+    shape.heads = op.getHeads();
+    shape.head_dim = op.getHeadDim();
+    shape.rotary_dim = getColumns(op.getAngles());
+    shape.style = getStyle(op.getStyle());
+    shape.x_stride = stride(op.getInput());
+    shape.angles_stride = stride(op.getAngles());
+    shape.out_stride = outputStride();
+    return make("tk_rope", shape, {*input(op.getInput()), *input(op.getAngles()), output()});
+  }
+
+  std::optional<KernelMatch> append() {
+    size_t next = 0;
+    auto op = take<KVAppendOp>(next);
+    if (!op || next != ops.size() || !areInputs({op.getKey(), op.getValue(), op.getCache()}))
+      return std::nullopt;
+    CacheType cache = op.getCache().getType();
+    tk_kv_append_shape shape = {};
+    shape.kv_heads = cache.getHeads();
+    shape.head_dim = cache.getHeadDim();
+    shape.k_stride = stride(op.getKey());
+    shape.v_stride = stride(op.getValue());
+    shape.kv_dtype = getCacheDtype(cache);
+    return make("tk_kv_append", shape, {*input(op.getKey()), *input(op.getValue()), *input(op.getCache())});
+  }
+
+  tk_attention_shape attentionShape(PagedAttentionOp op, int32_t queryStride) {
+    CacheType cache = op.getCache().getType();
+    tk_attention_shape shape = {};
+    shape.heads = op.getNumHeads();
+    shape.kv_heads = cache.getHeads();
+    shape.head_dim = cache.getHeadDim();
+    shape.q_stride = queryStride;
+    shape.out_stride = outputStride();
+    shape.kv_dtype = getCacheDtype(cache);
+    shape.scale = op.getScale().convertToDouble();
+    shape.decode = isDecode;
+    return shape;
+  }
+
+  std::optional<KernelMatch> attention() {
+    size_t next = 0;
+    auto op = take<PagedAttentionOp>(next);
+    if (!op || next != ops.size() || !areInputs({op.getQuery(), op.getCache()}))
+      return std::nullopt;
+    tk_attention_shape shape = attentionShape(op, stride(op.getQuery()));
+    return make("tk_attention", shape, {*input(op.getQuery()), *input(op.getCache()), output()},
+                tk_attention_scratch(&shape));
+  }
+
+  // rope, rope, kv_append, paged_attention
+  std::optional<KernelMatch> ropeAttention() {
+    size_t next = 0;
+    auto query = take<RopeOp>(next);
+    auto key = take<RopeOp>(next);
+    auto append = take<KVAppendOp>(next);
+    auto op = take<PagedAttentionOp>(next);
+    if (!isDecode || !query || !key || !append || !op || next != ops.size())
+      return std::nullopt;
+    if (op.getQuery() != query.getResult())
+      std::swap(query, key);
+    if (op.getQuery() != query || append.getKey() != key || op.getCache() != append ||
+        query.getAngles() != key.getAngles() || query.getStyle() != key.getStyle() || !yieldsOnly(op) ||
+        !areInputs({query.getInput(), key.getInput(), append.getValue(), query.getAngles(), append.getCache()}))
+      return std::nullopt;
+    tk_rope_attention_shape shape = {};
+    shape.attention = attentionShape(op, stride(query.getInput()));
+    shape.k_stride = stride(key.getInput());
+    shape.v_stride = stride(append.getValue());
+    shape.rotary_dim = getColumns(query.getAngles());
+    shape.style = getStyle(query.getStyle());
+    shape.angles_stride = stride(query.getAngles());
+    return make("tk_rope_attention", shape,
+                {*input(query.getInput()), *input(key.getInput()), *input(append.getValue()), *input(query.getAngles()),
+                 *input(append.getCache()), output()},
+                tk_rope_attention_scratch(&shape));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Element by element
+  //===--------------------------------------------------------------------===//
+
+  std::optional<KernelMatch> unary() {
+    if (ops.size() != 1 || !isa<ActivationOp, GatherRowsOp>(ops[0]))
+      return std::nullopt;
+    auto gather = dyn_cast<GatherRowsOp>(ops[0]);
+    auto activation = dyn_cast<ActivationOp>(ops[0]);
+    Value rowsIn = gather ? gather.getInput() : activation.getInput();
+    if (!isInput(rowsIn))
+      return std::nullopt;
+    tk_unary_shape shape = {};
+    shape.rows = rows();
+    shape.cols = getColumns(rowsIn);
+    shape.x_stride = stride(rowsIn);
+    shape.out_stride = outputStride();
+    shape.activation = activation ? getActivation(activation.getKind()) : 0;
+    return make(gather ? "tk_gather_rows" : "tk_activation", shape, {*input(rowsIn), output()});
+  }
+
+  std::optional<KernelMatch> binary() {
+    if (ops.size() != 1 || !isa<AddOp, MulOp>(ops[0]) || !areInputs(SmallVector<Value>(ops[0]->getOperands())))
+      return std::nullopt;
+    Value lhs = ops[0]->getOperand(0), rhs = ops[0]->getOperand(1);
+    tk_binary_shape shape = {};
+    shape.rows = rows();
+    shape.cols = getColumns(lhs);
+    shape.a_stride = stride(lhs);
+    shape.b_stride = stride(rhs);
+    shape.out_stride = outputStride();
+    return make(isa<AddOp>(ops[0]) ? "tk_add" : "tk_mul", shape, {*input(lhs), *input(rhs), output()});
+  }
+
+  sched::StageOp stage;
+  Block &body;
+  bool isDecode;
+  SmallVector<Operation *> ops;
+};
+
+} // namespace
+
+std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp kernel, bool isDecode) {
+  return Matcher(stage, kernel, isDecode).run();
+}
+
+} // namespace tenon::cpu

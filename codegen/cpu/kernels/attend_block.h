@@ -1,0 +1,255 @@
+// Attention of many tokens (prefill), in the manner of flash attention: 64 query rows of one kv
+// head's group against 64 keys at a time, with a running maximum.
+//
+// Query rows are the lanes of the vectors, so softmax needs no sums across lanes, and K and V are
+// read as they lie in the cache:
+//
+//   scores[key][row] = Σ_d K[key][d] · q[d][row]        result[d][row] += Σ_key V[key][d] ·
+//   p[key][row]
+//
+// Both are the same product C[m][row] = Σ_k A[m][k] · B[k][row] with A's elements broadcast. Query
+// rows are (token, head of the group) pairs, 64 of them at a time across tokens. Steps begin at
+// multiples of 64 of the position and lanes never mix, so a row's result does not depend on the
+// rows beside it.
+//
+// With bf16 instructions and a bf16 cache, both products take pairs of bf16 along k: pairs of d for
+// the scores, so that K is read where it lies, and pairs of keys for the result, with V's rows
+// interleaved.
+#ifndef TENON_KERNELS_ATTEND_BLOCK_H
+#define TENON_KERNELS_ATTEND_BLOCK_H
+
+#include "cache.h"
+#include "pairs.h"
+#include "vmath.h"
+
+namespace {
+
+constexpr int64_t Queries = TK_ATTENTION_QUERIES, Keys = TK_ATTENTION_KEYS;
+constexpr int LaneVectors = Queries / 16;
+
+// Four rows of C, `Vectors` vectors wide, `Queries` floats apart. With `scale` (a vector for each
+// of B's): C = C · scale + A · B. With `pairs`, a float of A and of B is a pair of bf16.
+template <int Vectors>
+TK_INLINE void multiplyRows(bool pairs, const float *a, int64_t rowStride, int64_t kStride,
+                            int64_t depth, const float *b, float *c, const float *scale) {
+  Vec acc[4][Vectors];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v)
+      acc[i][v] = scale ? load(c + i * Queries + 16 * v) * load(scale + 16 * v) : (Vec)0.0f;
+  for (int64_t k = 0; k < depth; ++k) {
+    Vec x[Vectors];
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v)
+      x[v] = load(b + k * Queries + 16 * v);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float y = a[i * rowStride + k * kStride];
+#pragma unroll
+      for (int v = 0; v < Vectors; ++v)
+        acc[i][v] = pairs ? addPairs(acc[i][v], x[v], y) : acc[i][v] + x[v] * y;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v)
+      store(c + i * Queries + 16 * v, acc[i][v]);
+}
+
+// C [rows, 16 · vectors]; rows is a multiple of 4.
+TK_INLINE void multiply(bool pairs, const float *a, int64_t rowStride, int64_t kStride,
+                        int64_t depth, int64_t rows, const float *b, int vectors, float *c,
+                        const float *scale) {
+  constexpr int Wide = TK_LANES == 16 ? 4 : 1;
+  for (int64_t i = 0; i < rows; i += 4) {
+    const float *ai = a + i * rowStride;
+    float *ci = c + i * Queries;
+    int v = 0;
+    for (; v + Wide <= vectors; v += Wide)
+      multiplyRows<Wide>(pairs, ai, rowStride, kStride, depth, b + 16 * v, ci + 16 * v,
+                         scale ? scale + 16 * v : nullptr);
+    if (Wide > 1)
+      for (; v < vectors; ++v)
+        multiplyRows<1>(pairs, ai, rowStride, kStride, depth, b + 16 * v, ci + 16 * v,
+                        scale ? scale + 16 * v : nullptr);
+  }
+}
+
+// 64 positions from `first` on, of which begin .. end - 1 may be read.
+struct Step {
+  const Cache &cache;
+  const int32_t *blocks;
+  int64_t head, first, begin, end;
+
+  __attribute__((always_inline)) bool has(int64_t position) const {
+    return position >= begin && position < end;
+  }
+  __attribute__((always_inline)) const char *row(bool values, int64_t position) const {
+    int64_t block = blocks[position / TENON_BLOCK_TOKENS];
+    return (values ? cache.values(block, head) : cache.keys(block, head)) +
+           position % TENON_BLOCK_TOKENS * cache.rowBytes();
+  }
+};
+
+// Keys or values as f32 [64][dim]; positions that may not be read, and columns behind head_dim, as
+// zeros.
+TK_INLINE void loadRows(const Step &step, bool values, int64_t dim, float *out) {
+  const Cache &cache = step.cache;
+  for (int64_t j = 0; j < Keys; ++j) {
+    bool there = step.has(step.first + j);
+    const char *row = there ? step.row(values, step.first + j) : nullptr;
+    for (int64_t d = 0; d < dim; d += 16)
+      store(out + j * dim + d, there
+                                   ? loadElements(cache.dtype, row + d * elementBytes(cache.dtype),
+                                                  least(16, cache.headDim - d))
+                                   : (Vec)0.0f);
+  }
+}
+
+TK_INLINE HalfVec loadBfloats(const char *row, int64_t n) {
+  HalfVec h = 0;
+  if (n >= 16)
+    return loadAs<HalfVec>(row);
+  for (int64_t i = 0; i < n; ++i)
+    h[i] = loadAs<uint16_t>(row + 2 * i);
+  return h;
+}
+
+// Values as pairs of positions [32][dim], zeros as above.
+TK_INLINE void loadValuePairs(const Step &step, int64_t dim, float *out) {
+  for (int64_t j = 0; j < Keys; j += 2) {
+    const char *low = step.has(step.first + j) ? step.row(true, step.first + j) : nullptr;
+    const char *high = step.has(step.first + j + 1) ? step.row(true, step.first + j + 1) : nullptr;
+    for (int64_t d = 0; d < dim; d += 16) {
+      int64_t n = least(16, step.cache.headDim - d);
+      store(out + j / 2 * dim + d, pairUp(low ? loadBfloats(low + 2 * d, n) : (HalfVec)0,
+                                          high ? loadBfloats(high + 2 * d, n) : (HalfVec)0));
+    }
+  }
+}
+
+// Scores of 64 keys that are read in the cache as pairs of d. Blocks that may not be read score 0;
+// they are masked like every key out of sight.
+TK_INLINE void scorePairs(const Step &step, const float *queries, int vectors, float *scores) {
+  for (int64_t j = 0; j < Keys; j += TENON_BLOCK_TOKENS) {
+    int64_t position = step.first + j;
+    float *out = scores + j * Queries;
+    if (position + TENON_BLOCK_TOKENS > step.begin && position < step.end) {
+      int64_t pairs = step.cache.headDim / 2;
+      multiply(true, (const float *)step.row(false, position), pairs, 1, pairs, TENON_BLOCK_TOKENS,
+               queries, vectors, out, nullptr);
+    } else {
+      for (int64_t i = 0; i < TENON_BLOCK_TOKENS * Queries; i += 16)
+        store(out + i, (Vec)0.0f);
+    }
+  }
+}
+
+// Rows firstRow .. firstRow + rows - 1 of a sequence's (token, head of the group) pairs.
+TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *pool, float *out,
+                           const tenon_env *env, int64_t sequence, int64_t head, int64_t firstRow,
+                           int64_t rows) {
+  const tenon_batch &batch = *env->batch;
+  Cache cache = {(char *)pool, s.kv_heads, s.head_dim, s.kv_dtype};
+  const int32_t *blocks = blocksOf(batch, sequence);
+  int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
+  int64_t firstToken = batch.starts[sequence];
+  int vectors = (int)((rows + 15) / 16);
+  bool pairs = HasPairs && s.kv_dtype == TENON_BF16 && s.head_dim % 2 == 0;
+
+  float *queries = (float *)env->scratch;           // [dim][64]
+  float *result = queries + dim * Queries;          // [dim][64]
+  float *keys = result + dim * Queries;             // [64][dim]
+  float *values = keys + Keys * dim;                // [64][dim]
+  float *scores = values + Keys * dim;              // [64 keys][64]
+  float *maxima = scores + Keys * Queries;          // [64]
+  float *sums = maxima + Queries;                   // [64]
+  int32_t *positions = (int32_t *)(sums + Queries); // [64]
+
+  for (int64_t i = 0; i < dim * Queries; i += 16) {
+    store(queries + i, (Vec)0.0f);
+    store(result + i, (Vec)0.0f);
+  }
+  for (int64_t i = 0; i < Queries; ++i) {
+    maxima[i] = -1e30f; // finite, so that rows which have not met a visible key yet stay finite
+    sums[i] = 0;
+    int64_t token = firstToken + (firstRow + least(i, rows - 1)) / group;
+    positions[i] = batch.positions[token];
+    if (i >= rows)
+      continue;
+    const float *x = q + token * s.q_stride + (head * group + (firstRow + i) % group) * s.head_dim;
+    for (int64_t d = 0; d < s.head_dim; ++d)
+      queries[d * Queries + i] = x[d] * s.scale;
+  }
+  if (pairs)
+    for (int64_t d = 0; d < s.head_dim / 2; ++d)
+      for (int64_t i = 0; i < Queries; i += 16)
+        store(queries + d * Queries + i, pairUp(load(queries + 2 * d * Queries + i),
+                                                load(queries + (2 * d + 1) * Queries + i)));
+  int64_t lowest = positions[0], highest = positions[rows - 1];
+  int64_t begin = s.window ? most(0, lowest - s.window + 1) : 0, end = highest + 1;
+
+  for (int64_t first = begin / Keys * Keys; first < end; first += Keys) {
+    Step step = {cache, blocks, head, first, begin, end};
+    if (pairs) {
+      scorePairs(step, queries, vectors, scores);
+      loadValuePairs(step, dim, values);
+    } else {
+      loadRows(step, false, dim, keys);
+      loadRows(step, true, dim, values);
+      multiply(false, keys, dim, 1, dim, Keys, queries, vectors, scores, nullptr);
+    }
+
+    bool whole = first + Keys - 1 <= lowest && (!s.window || first > highest - s.window);
+    float scales[Queries];
+    for (int v = 0; v < vectors; ++v) {
+      IVec position = loadAs<IVec>(positions + 16 * v);
+      Vec old = load(maxima + 16 * v), largest = old;
+      for (int64_t j = 0; j < Keys; ++j) {
+        Vec score = load(scores + j * Queries + 16 * v);
+        if (s.softcap != 0)
+          score = s.softcap * hyperbolicTangent(score / s.softcap);
+        if (!whole) {
+          int32_t key = (int32_t)(first + j);
+          score = position >= key ? score : -__builtin_inff();
+          if (s.window)
+            score = position - s.window < key ? score : -__builtin_inff();
+        }
+        if (s.softcap != 0 || !whole)
+          store(scores + j * Queries + 16 * v, score);
+        largest = greater(score, largest);
+      }
+      Vec scale = exponential(old - largest), total = load(sums + 16 * v) * scale;
+      for (int64_t j = 0; j < Keys; j += 2) {
+        float *at = scores + j * Queries + 16 * v;
+        Vec low = exponential(load(at) - largest), high = exponential(load(at + Queries) - largest);
+        total = total + low;
+        total = total + high;
+        if (pairs) { // [32][64], over what has been read
+          store(scores + j / 2 * Queries + 16 * v, pairUp(low, high));
+        } else {
+          store(at, low);
+          store(at + Queries, high);
+        }
+      }
+      store(scales + 16 * v, scale);
+      store(maxima + 16 * v, largest);
+      store(sums + 16 * v, total);
+    }
+    multiply(pairs, values, 1, dim, pairs ? Keys / 2 : Keys, dim, scores, vectors, result, scales);
+  }
+
+  for (int64_t i = 0; i < rows; ++i) {
+    int64_t token = firstToken + (firstRow + i) / group;
+    float *o = out + token * s.out_stride + (head * group + (firstRow + i) % group) * s.head_dim;
+    float inverse = 1.0f / sums[i];
+    for (int64_t d = 0; d < s.head_dim; ++d)
+      o[d] = result[d * Queries + i] * inverse;
+  }
+}
+
+} // namespace
+
+#endif // TENON_KERNELS_ATTEND_BLOCK_H

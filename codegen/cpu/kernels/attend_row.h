@@ -1,0 +1,390 @@
+// Attention of one token (decode): the queries of one kv head's group over the token's own context.
+//
+// The context is cut into spans of TK_SPAN positions. A span's scores all lie in scratch, so its
+// softmax needs one pass; K and V are read once for the whole group:
+//
+//   scores[g][j] = scale · q[g] · k[j]      max[g], p = exp(score - max), sum[g], out[g] = Σ p[j]
+//   v[j]
+//
+// With bf16 instructions and a bf16 cache (heads of whole vectors) q and p are rounded to bf16 too,
+// and both products take pairs: of d, and of neighbouring positions.
+//
+// Spans are merged in order, whoever computed them: the result is the same bits for any cut of the
+// work.
+#ifndef TENON_KERNELS_ATTEND_ROW_H
+#define TENON_KERNELS_ATTEND_ROW_H
+
+#include "cache.h"
+#include "pairs.h"
+#include "vmath.h"
+
+namespace {
+
+constexpr float NegativeInfinity = -__builtin_inff();
+
+// Adds neighbouring halves: the sums of `Width` lanes in each chunk of a and b become sums of Width
+// / 2.
+template <int Width> TK_INLINE Vec foldHalves(Vec a, Vec b) {
+  if (Width == 16)
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+           __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
+                                   31);
+  if (Width == 8)
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30,
+                                   31);
+  if (Width == 4)
+    return __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29) +
+           __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30,
+                                   31);
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
+         __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+}
+
+// Dot products of q with 16 / Width consecutive rows of k, `length` floats each (or pairs of bf16),
+// as Width partial sums.
+template <int Width>
+TK_INLINE Vec dotRows(bool pairs, const float *q, const float *k, int64_t length) {
+  if constexpr (Width == 16) {
+    Vec acc = 0;
+    for (int64_t d = 0; d < length; d += 16)
+      acc = pairs ? addPairs(acc, load(q + d), load(k + d)) : acc + load(q + d) * load(k + d);
+    return acc;
+  } else {
+    constexpr int Rows = 16 / Width;
+    return foldHalves<2 * Width>(dotRows<2 * Width>(pairs, q, k, length),
+                                 dotRows<2 * Width>(pairs, q, k + Rows / 2 * length, length));
+  }
+}
+
+// out[i] = Σ_j p[i][j] v[j] for Rows queries and the 16 · Chunks elements at column d.
+template <int Rows, int Chunks>
+TK_INLINE void addValues(const Cache &cache, const int32_t *blocks, int64_t head, int64_t begin,
+                         int64_t end, const float *p, int64_t dim, int64_t d, float *out) {
+  Vec acc[Rows][Chunks];
+#pragma unroll
+  for (int i = 0; i < Rows; ++i)
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c)
+      acc[i][c] = 0;
+  for (int64_t j = begin; j < end;) {
+    int64_t stop = least(end, (j / TENON_BLOCK_TOKENS + 1) * TENON_BLOCK_TOKENS);
+    const char *v = cache.values(blocks[j / TENON_BLOCK_TOKENS], head) +
+                    j % TENON_BLOCK_TOKENS * cache.rowBytes() + d * elementBytes(cache.dtype);
+    for (; j < stop; ++j, v += cache.rowBytes())
+#pragma unroll
+      for (int c = 0; c < Chunks; ++c) {
+        Vec x = loadElements(cache.dtype, v + c * 16 * elementBytes(cache.dtype),
+                             least(16, cache.headDim - d - 16 * c));
+#pragma unroll
+        for (int i = 0; i < Rows; ++i)
+          acc[i][c] = acc[i][c] + x * p[i * TK_SPAN + j % TK_SPAN];
+      }
+  }
+#pragma unroll
+  for (int i = 0; i < Rows; ++i)
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c)
+      store(out + i * dim + d + 16 * c, acc[i][c]);
+}
+
+// The same for pairs of positions and 32 · Chunks elements; p holds bf16.
+template <int Rows, int Chunks>
+TK_INLINE void addValuePairs(const Cache &cache, const int32_t *blocks, int64_t head, int64_t begin,
+                             int64_t end, const float *p, int64_t dim, int64_t d, float *out) {
+  Vec acc[Rows][2 * Chunks];
+#pragma unroll
+  for (int i = 0; i < Rows; ++i)
+#pragma unroll
+    for (int c = 0; c < 2 * Chunks; ++c)
+      acc[i][c] = 0;
+  for (int64_t j = begin / 2 * 2; j < end;) {
+    int64_t stop = least(end, (j / TENON_BLOCK_TOKENS + 1) * TENON_BLOCK_TOKENS);
+    const char *v = cache.values(blocks[j / TENON_BLOCK_TOKENS], head) +
+                    j % TENON_BLOCK_TOKENS * cache.rowBytes() + d * 2;
+    for (; j < stop; j += 2, v += 2 * cache.rowBytes()) {
+      bool hasLow = j >= begin, hasHigh = j + 1 < end; // what was never written may be NaN
+#pragma unroll
+      for (int c = 0; c < Chunks; ++c) {
+        PairVec low = hasLow ? loadAs<PairVec>(v + 64 * c) : (PairVec)0;
+        PairVec high = hasHigh ? loadAs<PairVec>(v + cache.rowBytes() + 64 * c) : (PairVec)0;
+        Vec x = pairLow(low, high), y = pairHigh(low, high);
+#pragma unroll
+        for (int i = 0; i < Rows; ++i) {
+          Vec weight = p[i * TK_SPAN + j % TK_SPAN / 2];
+          acc[i][2 * c] = addPairs(acc[i][2 * c], x, weight);
+          acc[i][2 * c + 1] = addPairs(acc[i][2 * c + 1], y, weight);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < Rows; ++i)
+#pragma unroll
+    for (int c = 0; c < 2 * Chunks; ++c)
+      store(out + i * dim + d + 16 * c, acc[i][c]);
+}
+
+// What one row needs of its shape, and its part of scratch.
+struct RowAttention {
+  const tk_attention_shape &s;
+  Cache cache;
+  const int32_t *blocks;
+  int64_t head;            // kv head
+  int64_t group, dim;      // queries; head_dim rounded up to 16
+  int64_t first, position; // the first visible position, and the last: the token's own
+  bool pairs;
+  float *q; // [group][dim], scaled, zeros behind head_dim; with `pairs` [group][dim / 2]
+  float *acc, *max, *sum; // the merged result: [group][dim], [group], [group]
+  float *spanAcc, *spanMax, *spanSum;
+  float *keys;   // [TENON_BLOCK_TOKENS][dim]
+  float *scores; // [group][TK_SPAN], then exp(score - max); with `pairs` the latter in bf16
+};
+
+TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, const tenon_env *env,
+                                    int64_t row, int64_t head) {
+  const tenon_batch &batch = *env->batch;
+  int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
+  int64_t position = batch.positions[row];
+  int64_t first = s.window ? most(0, position - s.window + 1) : 0;
+  Cache cache = {(char *)pool, s.kv_heads, s.head_dim, s.kv_dtype};
+  float *q = (float *)env->scratch;
+  float *acc = q + group * dim, *spanAcc = acc + group * dim;
+  float *keys = spanAcc + group * dim;
+  float *scores = keys + TENON_BLOCK_TOKENS * dim;
+  float *max = scores + group * TK_SPAN;
+  return {s,
+          cache,
+          blocksOf(batch, batch.sequence_of[row]),
+          head,
+          group,
+          dim,
+          first,
+          position,
+          HasPairs && s.kv_dtype == TENON_BF16 && s.head_dim % 32 == 0,
+          q,
+          acc,
+          max,
+          max + group,
+          spanAcc,
+          max + 2 * group,
+          max + 3 * group,
+          keys,
+          scores};
+}
+
+// Query i of the group, scaled.
+TK_INLINE void setQuery(const RowAttention &a, int64_t i, const float *q) {
+  for (int64_t d = 0; d < a.dim; d += 16) {
+    Vec scaled = load(q + d, least(16, a.s.head_dim - d)) * a.s.scale;
+    if (a.pairs)
+      storeElements(TENON_BF16, (char *)a.q + (i * a.dim + d) * 2, scaled);
+    else
+      store(a.q + i * a.dim + d, scaled);
+  }
+}
+
+// Σ p v of queries i .. i + Rows - 1, as many columns at a time as the registers hold.
+template <int Rows>
+TK_INLINE void spanValues(const RowAttention &a, int64_t i, int64_t begin, int64_t end) {
+  constexpr int Wide = TK_LANES == 16 ? 4 : 1;
+  const float *p = a.scores + i * TK_SPAN;
+  float *out = a.spanAcc + i * a.dim;
+  int64_t d = 0;
+  if (a.pairs) {
+    for (; d + 64 <= a.dim; d += 64)
+      addValuePairs<Rows, 2>(a.cache, a.blocks, a.head, begin, end, p, a.dim, d, out);
+    for (; d < a.dim; d += 32)
+      addValuePairs<Rows, 1>(a.cache, a.blocks, a.head, begin, end, p, a.dim, d, out);
+    return;
+  }
+  for (; d + 16 * Wide <= a.dim; d += 16 * Wide)
+    addValues<Rows, Wide>(a.cache, a.blocks, a.head, begin, end, p, a.dim, d, out);
+  for (; d < a.dim; d += 16)
+    addValues<Rows, 1>(a.cache, a.blocks, a.head, begin, end, p, a.dim, d, out);
+}
+
+// One span into spanAcc (not divided by the sum), spanMax, spanSum.
+TK_INLINE void attendSpan(const RowAttention &a, int64_t span) {
+  const Cache &cache = a.cache;
+  int64_t begin = most(a.first, span * TK_SPAN), end = least(a.position + 1, (span + 1) * TK_SPAN);
+  const IVec lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  int64_t firstBlock = begin / TENON_BLOCK_TOKENS, lastBlock = (end - 1) / TENON_BLOCK_TOKENS;
+
+  for (int64_t b = firstBlock; b <= lastBlock; ++b) {
+    const char *k = cache.keys(a.blocks[b], a.head);
+    for (int64_t j = 0; j < TENON_BLOCK_TOKENS && !a.pairs; ++j)
+      for (int64_t d = 0; d < a.dim; d += 16)
+        store(a.keys + j * a.dim + d,
+              loadElements(cache.dtype, k + j * cache.rowBytes() + d * elementBytes(cache.dtype),
+                           least(16, a.s.head_dim - d)));
+    int64_t at = b * TENON_BLOCK_TOKENS;
+    IVec position = lane + (int32_t)at;
+    for (int64_t i = 0; i < a.group; ++i) {
+      Vec score = a.pairs ? dotRows<1>(true, a.q + i * a.dim / 2, (const float *)k, a.dim / 2)
+                          : dotRows<1>(false, a.q + i * a.dim, a.keys, a.dim);
+      if (a.s.softcap != 0)
+        score = a.s.softcap * hyperbolicTangent(score / a.s.softcap);
+      score = position >= (int32_t)begin ? score : NegativeInfinity;
+      score = position < (int32_t)end ? score : NegativeInfinity;
+      store(a.scores + i * TK_SPAN + at % TK_SPAN, score);
+    }
+  }
+
+  int64_t from = firstBlock * TENON_BLOCK_TOKENS % TK_SPAN;
+  int64_t to = from + (lastBlock - firstBlock + 1) * TENON_BLOCK_TOKENS;
+  for (int64_t i = 0; i < a.group; ++i) {
+    float *scores = a.scores + i * TK_SPAN;
+    Vec largest = NegativeInfinity, total = 0;
+    for (int64_t j = from; j < to; j += 16)
+      largest = greater(load(scores + j), largest);
+    float max = __builtin_reduce_max(largest);
+    for (int64_t j = from; j < to; j += 16) {
+      Vec p = exponential(load(scores + j) - max);
+      total = total + p;
+      if (a.pairs)
+        storeElements(TENON_BF16, (char *)scores + j * 2, p);
+      else
+        store(scores + j, p);
+    }
+    a.spanMax[i] = max;
+    a.spanSum[i] = sum(total);
+  }
+
+  int64_t i = 0;
+  for (; i + 4 <= a.group; i += 4)
+    spanValues<4>(a, i, begin, end);
+  if (a.group % 4 == 3)
+    spanValues<3>(a, i, begin, end);
+  if (a.group % 4 == 2)
+    spanValues<2>(a, i, begin, end);
+  if (a.group % 4 == 1)
+    spanValues<1>(a, i, begin, end);
+}
+
+// acc, max, sum of one query joined with those of the next span.
+TK_INLINE void mergeSpan(int64_t headDim, float *acc, float &max, float &sum, const float *spanAcc,
+                         float spanMax, float spanSum) {
+  float newMax = max > spanMax ? max : spanMax;
+  Vec differences = 0;
+  differences[0] = max - newMax;
+  differences[1] = spanMax - newMax;
+  Vec weights = exponential(differences);
+  for (int64_t d = 0; d < headDim; d += 16) {
+    int64_t n = least(16, headDim - d);
+    Vec mine = load(acc + d, n) * weights[0];
+    store(acc + d, mine + load(spanAcc + d, n) * weights[1], n);
+  }
+  sum = sum * weights[0] + spanSum * weights[1];
+  max = newMax;
+}
+
+TK_INLINE void beginMerge(int64_t headDim, float *acc, float &max, float &sum) {
+  for (int64_t d = 0; d < headDim; ++d)
+    acc[d] = 0;
+  max = NegativeInfinity;
+  sum = 0;
+}
+
+TK_INLINE void writeResult(int64_t headDim, const float *acc, float sum, float *out) {
+  for (int64_t d = 0; d < headDim; d += 16) {
+    int64_t n = least(16, headDim - d);
+    store(out + d, load(acc + d, n) / sum, n);
+  }
+}
+
+// Spans in order, on this thread alone. `out` is row 0 of the group's first head.
+TK_INLINE void attendRow(const RowAttention &a, float *out) {
+  for (int64_t i = 0; i < a.group; ++i)
+    beginMerge(a.s.head_dim, a.acc + i * a.dim, a.max[i], a.sum[i]);
+  for (int64_t span = a.first / TK_SPAN; span <= a.position / TK_SPAN; ++span) {
+    attendSpan(a, span);
+    for (int64_t i = 0; i < a.group; ++i)
+      mergeSpan(a.s.head_dim, a.acc + i * a.dim, a.max[i], a.sum[i], a.spanAcc + i * a.dim,
+                a.spanMax[i], a.spanSum[i]);
+  }
+  for (int64_t i = 0; i < a.group; ++i)
+    writeResult(a.s.head_dim, a.acc + i * a.dim, a.sum[i], out + i * a.s.head_dim);
+}
+
+// ── spans shared out among threads ─────────────────────────────────────────────────────────────
+
+// A row of `partials`: head_dim sums, then max and sum.
+TK_INLINE float *partialOf(const tk_attention_shape &s, float *partials, int64_t row, int64_t span,
+                           int64_t head) {
+  int64_t rowFloats = tk_attention_partial_bytes(s.heads, s.head_dim, s.context) / 4;
+  return partials + row * rowFloats + (span * s.heads + head) * (s.head_dim + 2);
+}
+
+TK_INLINE void storePartials(const RowAttention &a, float *partials, int64_t row, int64_t span) {
+  for (int64_t i = 0; i < a.group; ++i) {
+    float *p = partialOf(a.s, partials, row, span, a.head * a.group + i);
+    for (int64_t d = 0; d < a.s.head_dim; d += 16) {
+      int64_t n = least(16, a.s.head_dim - d);
+      store(p + d, load(a.spanAcc + i * a.dim + d, n), n);
+    }
+    p[a.s.head_dim] = a.spanMax[i];
+    p[a.s.head_dim + 1] = a.spanSum[i];
+  }
+}
+
+// Merges the partial results of one query head.
+TK_INLINE void mergePartials(const tk_attention_shape &s, float *partials, const tenon_env *env,
+                             int64_t row, int64_t head, float *out) {
+  int64_t position = env->batch->positions[row];
+  int64_t first = s.window ? most(0, position - s.window + 1) : 0;
+  float *acc = (float *)env->scratch, max, sum;
+  beginMerge(s.head_dim, acc, max, sum);
+  for (int64_t span = first / TK_SPAN; span <= position / TK_SPAN; ++span) {
+    const float *p = partialOf(s, partials, row, span, head);
+    mergeSpan(s.head_dim, acc, max, sum, p, p[s.head_dim], p[s.head_dim + 1]);
+  }
+  writeResult(s.head_dim, acc, sum, out + row * s.out_stride + head * s.head_dim);
+}
+
+// Decode attention of the whole batch. prepare(attention, row, isLast) loads the queries, and
+// appends the new key and value if asked to: the owner of the last span is the only reader of them.
+template <class F>
+TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, float *out, float *partials,
+                           const tenon_env *env, F prepare) {
+  int64_t rows = env->batch->tokens;
+  if (!s.split || env->threads == 1) {
+    Range share = shareOf(rows * s.kv_heads, env);
+    for (int64_t item = share.begin; item < share.end; ++item) {
+      int64_t row = item / s.kv_heads, head = item % s.kv_heads;
+      RowAttention a = rowAttention(s, pool, env, row, head);
+      prepare(a, row, true);
+      attendRow(a, out + row * s.out_stride + head * a.group * s.head_dim);
+    }
+    return;
+  }
+  // (row, span, kv head) in that order; every thread counts them and takes its own run.
+  int64_t total = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    RowAttention a = rowAttention(s, pool, env, row, 0);
+    total += (a.position / TK_SPAN - a.first / TK_SPAN + 1) * s.kv_heads;
+  }
+  Range share = shareOf(total, env);
+  int64_t item = 0;
+  for (int64_t row = 0; row < rows && item < share.end; ++row) {
+    RowAttention a = rowAttention(s, pool, env, row, 0);
+    int64_t firstSpan = a.first / TK_SPAN, spans = a.position / TK_SPAN - firstSpan + 1;
+    int64_t from = most(share.begin - item, 0), to = least(share.end - item, spans * s.kv_heads);
+    for (int64_t i = from; i < to; ++i) {
+      a.head = i % s.kv_heads;
+      int64_t span = firstSpan + i / s.kv_heads;
+      prepare(a, row, span == a.position / TK_SPAN);
+      attendSpan(a, span);
+      storePartials(a, partials, row, span);
+    }
+    item += spans * s.kv_heads;
+  }
+  env->services->barrier(env);
+  Range heads = shareOf(rows * s.heads, env);
+  for (int64_t i = heads.begin; i < heads.end; ++i)
+    mergePartials(s, partials, env, i / s.heads, i % s.heads, out);
+}
+
+} // namespace
+
+#endif // TENON_KERNELS_ATTEND_ROW_H

@@ -1,0 +1,27 @@
+// tk_attention: paged attention with causal visibility by position, grouped queries, an optional
+// window and softcap. Decode attends one row at a time, prefill blocks of rows.
+#include "attend_block.h"
+#include "attend_row.h"
+
+TK_KERNEL(tk_attention) {
+  const auto &s = *(const tk_attention_shape *)shape;
+  const float *q = (const float *)io[0];
+  float *out = (float *)io[2];
+  if (s.decode) {
+    attendBatch(s, io[1], out, s.split ? (float *)io[3] : nullptr, env,
+                [&](const RowAttention &a, int64_t row, bool) __attribute__((always_inline)) {
+                  for (int64_t i = 0; i < a.group; ++i)
+                    setQuery(a, i, q + row * s.q_stride + (a.head * a.group + i) * s.head_dim);
+                });
+    return;
+  }
+  // Blocks are dealt out in turn, since later ones of a sequence see more keys.
+  int64_t group = s.heads / s.kv_heads, item = 0;
+  for (int64_t sequence = 0; sequence < env->batch->sequences; ++sequence) {
+    int64_t rows = (env->batch->starts[sequence + 1] - env->batch->starts[sequence]) * group;
+    for (int64_t first = 0; first < rows; first += Queries)
+      for (int64_t head = 0; head < s.kv_heads; ++head)
+        if (item++ % env->threads == env->thread)
+          attendBlock(s, q, io[1], out, env, sequence, head, first, least(Queries, rows - first));
+  }
+}

@@ -1,0 +1,43 @@
+// The paged KV cache of one layer, as kernel_abi.h draws it, and the sequence it is read for.
+#ifndef TENON_KERNELS_CACHE_H
+#define TENON_KERNELS_CACHE_H
+
+#include "isa.h"
+
+namespace {
+
+struct Cache {
+  char *pool;
+  int64_t kvHeads, headDim;
+  int32_t dtype;
+
+  __attribute__((always_inline)) int64_t rowBytes() const { return headDim * elementBytes(dtype); }
+  __attribute__((always_inline)) int64_t headBytes() const {
+    return TENON_BLOCK_TOKENS * rowBytes();
+  }
+  // The TENON_BLOCK_TOKENS keys (or values) of a head in a physical block.
+  __attribute__((always_inline)) char *keys(int64_t block, int64_t head) const {
+    return pool + (block * 2 * kvHeads + head) * headBytes();
+  }
+  __attribute__((always_inline)) char *values(int64_t block, int64_t head) const {
+    return pool + (block * 2 * kvHeads + kvHeads + head) * headBytes();
+  }
+};
+
+// The physical block of each logical block of a sequence.
+TK_INLINE const int32_t *blocksOf(const tenon_batch &batch, int64_t sequence) {
+  return batch.block_table + sequence * batch.max_blocks;
+}
+
+// Writes one head's row (f32) at a position of a sequence.
+TK_INLINE void appendRow(const Cache &cache, char *blockRows, int64_t position, const float *x) {
+  char *row = blockRows + position % TENON_BLOCK_TOKENS * cache.rowBytes();
+  for (int64_t d = 0; d < cache.headDim; d += 16) {
+    int64_t n = least(16, cache.headDim - d);
+    storeElements(cache.dtype, row + d * elementBytes(cache.dtype), load(x + d, n), n);
+  }
+}
+
+} // namespace
+
+#endif // TENON_KERNELS_CACHE_H

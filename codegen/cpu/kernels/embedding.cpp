@@ -1,0 +1,60 @@
+// tk_embedding: gathers token rows from the packed table, which is the copy that a tied output head
+// multiplies with. Row r of a tile is lane r of every line.
+#include "isa.h"
+
+namespace {
+
+TK_INLINE float scalarHalf(const uint8_t *p) {
+  HalfVec h = 0;
+  h[0] = loadAs<uint16_t>(p);
+  return fromHalf(h)[0];
+}
+
+// Elements 0 .. count - 1 of group (32 columns) g.
+TK_INLINE void gatherGroup(int32_t format, const uint8_t *group, int lane, int64_t count,
+                           float scale, float *out) {
+  const uint8_t *codes = group + tk_group_bytes(format) - (format == TK_U4M ? 256 : 512);
+  bool hasMin = format == TK_U4M || format == TK_U8M;
+  float low = hasMin ? scalarHalf(group + 2 * lane) : loadAs<float>(group + 4 * lane);
+  float high = format == TK_S8G16 ? loadAs<float>(group + 64 + 4 * lane) : low;
+  float min = hasMin ? scalarHalf(group + 32 + 2 * lane) : 0;
+  for (int64_t i = 0; i < count; ++i) {
+    int code;
+    if (format == TK_U4M)
+      code = codes[i / 8 * 64 + lane * 4 + i % 4] >> (i % 8 / 4 * 4) & 15;
+    else
+      code = codes[i / 4 * 64 + lane * 4 + i % 4];
+    if (!hasMin)
+      code -= 128;
+    out[i] = scale * ((i < 16 ? low : high) * (float)code + min);
+  }
+}
+
+} // namespace
+
+TK_KERNEL(tk_embedding) {
+  const auto &s = *(const tk_embedding_shape *)shape;
+  const uint8_t *table = (const uint8_t *)io[0];
+  float *out = (float *)io[1];
+  Range share = shareOf(env->batch->tokens, env);
+  for (int64_t t = share.begin; t < share.end; ++t) {
+    int64_t id = env->batch->ids[t];
+    int lane = (int)(id % TK_TILE_ROWS);
+    const uint8_t *tile = table + id / TK_TILE_ROWS * tk_tile_bytes(s.format, s.cols);
+    float *row = out + t * s.out_stride;
+    if (tk_is_quantised(s.format)) {
+      for (int64_t c = 0; c < s.cols; c += TK_GROUP)
+        gatherGroup(s.format, tile + c / TK_GROUP * tk_group_bytes(s.format), lane,
+                    least(TK_GROUP, s.cols - c), s.scale, row + c);
+    } else if (s.format == TK_F32) {
+      for (int64_t c = 0; c < s.cols; ++c)
+        row[c] = s.scale * loadAs<float>(tile + (c * 16 + lane) * 4);
+    } else {
+      for (int64_t c = 0; c < s.cols; ++c) {
+        const uint8_t *p = tile + (c / 2 * 32 + lane * 2 + c % 2) * 2;
+        row[c] = s.scale * (s.format == TK_BF16 ? floatOf((uint32_t)loadAs<uint16_t>(p) << 16)
+                                                : scalarHalf(p));
+      }
+    }
+  }
+}

@@ -1,0 +1,18 @@
+// tk_kv_append: k and v of every token into the paged cache; tokens over threads.
+#include "cache.h"
+
+TK_KERNEL(tk_kv_append) {
+  const auto &s = *(const tk_kv_append_shape *)shape;
+  const float *k = (const float *)io[0], *v = (const float *)io[1];
+  Cache cache = {(char *)io[2], s.kv_heads, s.head_dim, s.kv_dtype};
+  const tenon_batch &batch = *env->batch;
+  Range share = shareOf(batch.tokens, env);
+  for (int64_t t = share.begin; t < share.end; ++t) {
+    int64_t position = batch.positions[t];
+    int64_t block = blocksOf(batch, batch.sequence_of[t])[position / TENON_BLOCK_TOKENS];
+    for (int64_t h = 0; h < s.kv_heads; ++h) {
+      appendRow(cache, cache.keys(block, h), position, k + t * s.k_stride + h * s.head_dim);
+      appendRow(cache, cache.values(block, h), position, v + t * s.v_stride + h * s.head_dim);
+    }
+  }
+}

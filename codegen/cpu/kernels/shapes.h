@@ -1,0 +1,273 @@
+// The shape structs of the kernels, the order of their operands, and the scratch they need.
+//
+// The code generator makes one constant struct for each distinct (kernel, shape); every bound in it
+// folds when the kernel is specialised. Conventions:
+//
+//   - activations are f32 and row-major; `*_stride` is the distance of two rows in elements, so an
+//     operand may be a view into a wider buffer: its pointer is that of row 0, column 0 of the
+//     view;
+//   - `rows` chooses the number of rows: the batch's tokens or its scored rows;
+//   - weights are packed (packed_layout.h), vectors (norm weights, biases) are PLAIN_F32;
+//   - an operand in [brackets] is in `io` only if the field of the same name is set;
+//   - a result may lie exactly on an operand of the same kernel (in place) where stated, otherwise
+//   not;
+//   - a kernel of one phase must not read what another kernel of the same stage writes.
+#ifndef TENON_CODEGEN_CPU_SHAPES_H
+#define TENON_CODEGEN_CPU_SHAPES_H
+
+#include "packed_layout.h"
+#include "runtime/kernel_abi.h"
+
+enum tk_rows { TK_ROWS_TOKENS = 0, TK_ROWS_SCORED = 1 };
+
+enum tk_norm_kind {
+  TK_NORM_NONE = 0,
+  TK_NORM_RMS = 1,          // x / sqrt(mean(x²) + eps) · w
+  TK_NORM_RMS_PLUS_ONE = 2, // x / sqrt(mean(x²) + eps) · (1 + w)
+  TK_NORM_LAYER = 3,        // (x - mean) / sqrt(var + eps) · w [+ b]
+};
+
+enum tk_activation_kind {
+  TK_ACT_NONE = 0,
+  TK_ACT_RELU = 1,
+  TK_ACT_RELU2 = 2, // relu(x)²
+  TK_ACT_SILU = 3,
+  TK_ACT_GELU_ERF = 4,
+  TK_ACT_GELU_TANH = 5,
+  TK_ACT_QUICK_GELU = 6, // x · sigmoid(1.702 x)
+  TK_ACT_SIGMOID = 7,
+  TK_ACT_TANH = 8,
+};
+
+enum tk_rope_style {
+  TK_ROPE_HALF = 0,        // pairs (i, i + rotary_dim / 2)
+  TK_ROPE_INTERLEAVED = 1, // pairs (2i, 2i + 1)
+};
+
+// Rows that are brought into scratch at a time.
+#define TK_ROW_BLOCK 64
+
+// ── tk_embedding ───────────────────────────────────────────────────────────────────────────────
+// out[t] = scale · table[ids[t]]          io: table, out
+typedef struct tk_embedding_shape {
+  int32_t vocab; // rows of the table
+  int32_t cols;
+  int32_t format; // tk_format of the table
+  int32_t out_stride;
+  float scale;
+} tk_embedding_shape;
+
+// ── tk_linear ──────────────────────────────────────────────────────────────────────────────────
+// out = act(norm(x) · Wᵀ + bias) + residual
+// io: x, weight, [norm_weight], [norm_bias], [bias], [residual], out
+// norm_weight is there iff norm != TK_NORM_NONE. `out` may lie on `residual`, and on no other
+// operand.
+typedef struct tk_linear_shape {
+  int32_t rows;     // tk_rows
+  int32_t cols;     // K
+  int32_t out_cols; // N
+  int32_t format;   // tk_format of W [N, K]
+  int32_t x_stride;
+  int32_t out_stride;
+  int32_t norm; // tk_norm_kind
+  float eps;
+  int32_t norm_bias;  // 0 or 1; [K]
+  int32_t bias;       // 0 or 1; [N]
+  int32_t activation; // tk_activation_kind
+  int32_t residual;   // 0 or 1; [rows, N]
+  int32_t residual_stride;
+  // 1: many rows of f32, bf16 or f16 weights may go through the runtime's matrix product. Set it in
+  // @prefill only: without it a row's result does not depend on the rows beside it, bit for bit.
+  int32_t matmul;
+} tk_linear_shape;
+
+// ── tk_gated_mlp ───────────────────────────────────────────────────────────────────────────────
+// out = act(norm(x) · Wgᵀ + bg) ⊙ (norm(x) · Wuᵀ + bu)      W = [Wg; Wu] [2F, K], bias = [bg; bu]
+// [2F] io: x, weight, [norm_weight], [norm_bias], [bias], out
+typedef struct tk_gated_mlp_shape {
+  int32_t rows;
+  int32_t cols;     // K
+  int32_t out_cols; // F
+  int32_t format;   // of W, packed as one matrix of 2F rows
+  int32_t x_stride;
+  int32_t out_stride;
+  int32_t norm;
+  float eps;
+  int32_t norm_bias;
+  int32_t bias;
+  int32_t activation; // of the gate
+  int32_t matmul;
+} tk_gated_mlp_shape;
+
+// ── tk_norm, tk_add_norm ───────────────────────────────────────────────────────────────────────
+// tk_norm:      out = norm(x)                   io: x, weight, [bias], out            in place
+// allowed tk_add_norm:  sum = x + y, out = norm(sum)    io: x, y, weight, [bias], sum, out    sum
+// may lie on x or y A row is `groups` vectors of `cols` elements, each normed by itself with the
+// same weight [cols] (groups > 1: q/k norm over heads).
+typedef struct tk_norm_shape {
+  int32_t rows;
+  int32_t groups;
+  int32_t cols;
+  int32_t x_stride;
+  int32_t y_stride;   // tk_add_norm only
+  int32_t sum_stride; // tk_add_norm only
+  int32_t out_stride;
+  int32_t norm; // not TK_NORM_NONE
+  float eps;
+  int32_t bias;
+} tk_norm_shape;
+
+// ── tk_rope_angles ─────────────────────────────────────────────────────────────────────────────
+// out[t] = factor · (cos(p·f[0]) ... cos(p·f[d/2-1]), sin(p·f[0]) ... sin(p·f[d/2-1])),  p =
+// positions[t] io: inv_freq (PLAIN_F64 [d/2]), out [tokens, d]
+typedef struct tk_rope_angles_shape {
+  int32_t rotary_dim; // d, even
+  int32_t out_stride;
+  float factor; // attention factor of YaRN and longrope, else 1
+} tk_rope_angles_shape;
+
+// ── tk_rope ────────────────────────────────────────────────────────────────────────────────────
+// Rotates the first rotary_dim elements of each head, copies the others.
+// io: x [tokens, heads · head_dim], angles [tokens, rotary_dim], out      in place allowed
+typedef struct tk_rope_shape {
+  int32_t heads;
+  int32_t head_dim;
+  int32_t rotary_dim;
+  int32_t style; // tk_rope_style
+  int32_t x_stride;
+  int32_t angles_stride;
+  int32_t out_stride;
+} tk_rope_shape;
+
+// ── tk_kv_append ───────────────────────────────────────────────────────────────────────────────
+// Writes k and v of every token to its place in the paged cache.     io: k, v, cache
+typedef struct tk_kv_append_shape {
+  int32_t kv_heads;
+  int32_t head_dim;
+  int32_t k_stride;
+  int32_t v_stride;
+  int32_t kv_dtype; // tenon_dtype: f32, bf16, f16
+} tk_kv_append_shape;
+
+// ── tk_attention ───────────────────────────────────────────────────────────────────────────────
+// Key j is visible to the token at position p of the same sequence if p - window < j <= p.
+// io: q [tokens, heads · head_dim], cache, out [tokens, heads · head_dim], [split: partials]
+//
+// The context is always cut into spans of TK_SPAN positions whose results are merged in order, so a
+// row depends on its own length only. With `split` the spans of one row are shared out among
+// threads, which meet at a barrier before merging; `partials` is then memory seen by all threads,
+// of tk_attention_partial_bytes(heads, head_dim, context) for each token.
+typedef struct tk_attention_shape {
+  int32_t heads;
+  int32_t kv_heads; // divides heads; query head h reads kv head h / (heads / kv_heads)
+  int32_t head_dim;
+  int32_t q_stride;
+  int32_t out_stride;
+  int32_t kv_dtype;
+  float scale;
+  float softcap;   // 0: none
+  int32_t window;  // 0: none
+  int32_t decode;  // 1: @decode (one token for each sequence)
+  int32_t split;   // 1: see above; with `decode` only
+  int32_t context; // with `split`: the longest sequence, as `partials` was sized for
+} tk_attention_shape;
+
+// ── tk_rope_attention ──────────────────────────────────────────────────────────────────────────
+// @decode only: rotates q and k, appends k and v to the cache, attends. Each thread owns whole
+// (sequence, kv head) pairs, so no barrier is needed in between (with `split`: one, before
+// merging). io: q, k, v, angles, cache, out, [split: partials]
+typedef struct tk_rope_attention_shape {
+  tk_attention_shape attention; // `decode` must be 1
+  int32_t k_stride;
+  int32_t v_stride;
+  int32_t rotary_dim;
+  int32_t style;
+  int32_t angles_stride;
+} tk_rope_attention_shape;
+
+#define TK_SPAN 256
+
+// ── element by element ─────────────────────────────────────────────────────────────────────────
+// tk_activation, tk_scale, tk_softcap, tk_copy:   io: x, out      in place allowed
+// tk_gather_rows: out[r] = x[scored_rows[r]]      io: x, out      (`rows` is not read)
+typedef struct tk_unary_shape {
+  int32_t rows;
+  int32_t cols;
+  int32_t x_stride;
+  int32_t out_stride;
+  int32_t activation; // tk_activation only
+  float value;        // tk_scale: the factor; tk_softcap: the cap c of c · tanh(x / c)
+} tk_unary_shape;
+
+// tk_add, tk_mul:   io: a, b, out      in place allowed
+typedef struct tk_binary_shape {
+  int32_t rows;
+  int32_t cols;
+  int32_t a_stride;
+  int32_t b_stride;
+  int32_t out_stride;
+} tk_binary_shape;
+
+// ── scratch ────────────────────────────────────────────────────────────────────────────────────
+// Bytes of env->scratch that a kernel uses; kernels that are not named here use none.
+
+// Bytes of 32 activations in int8, with their scale and sums.
+#define TK_ACTIVATION_GROUP_BYTES 48
+
+// A row in scratch, as quantised weights or others want it.
+static inline int64_t tk_scratch_row_bytes(int32_t format, int64_t cols) {
+  int64_t padded = tk_round_up(cols, TK_GROUP);
+  return tk_is_quantised(format) ? padded / TK_GROUP * TK_ACTIVATION_GROUP_BYTES : padded * 4;
+}
+
+// Rows and columns of one call of the runtime's matrix product.
+static inline int64_t tk_matmul_rows(int64_t cols) {
+  int64_t rows = (1 << 18) / cols / 16 * 16;
+  return rows < 64 ? 64 : rows > 256 ? 256 : rows;
+}
+static inline int64_t tk_matmul_cols(int64_t cols) {
+  int64_t n = (1 << 18) / cols / 16 * 16;
+  return n < 16 ? 16 : n > 256 ? 256 : n;
+}
+
+static inline int64_t tk_product_scratch(int32_t format, int64_t cols, int32_t matmul, int parts) {
+  // Rows, and one row in f32 for the norm before it is quantised.
+  int64_t own =
+      TK_ROW_BLOCK * tk_scratch_row_bytes(format, cols) + tk_scratch_row_bytes(TK_F32, cols);
+  if (!matmul || tk_is_quantised(format))
+    return own;
+  int64_t rows = tk_matmul_rows(cols), n = tk_matmul_cols(cols),
+          padded = tk_round_up(cols, TK_GROUP);
+  int64_t product = padded * 4 + rows * padded * 4 + (padded + parts * rows) * (n + 16) * 4;
+  return own > product ? own : product;
+}
+static inline int64_t tk_linear_scratch(const tk_linear_shape *s) {
+  return tk_product_scratch(s->format, s->cols, s->matmul, 1);
+}
+static inline int64_t tk_gated_mlp_scratch(const tk_gated_mlp_shape *s) {
+  return tk_product_scratch(s->format, s->cols, s->matmul, 2);
+}
+
+// Query rows (tokens × heads of a group) and keys that prefill takes at a time.
+#define TK_ATTENTION_QUERIES 64
+#define TK_ATTENTION_KEYS 64
+
+static inline int64_t tk_attention_scratch(const tk_attention_shape *s) {
+  int64_t dim = tk_round_up(s->head_dim, 16), group = s->heads / s->kv_heads;
+  // decode: q, two results, a block of keys, scores; maxima and sums.
+  int64_t row = (3 * group + TENON_BLOCK_TOKENS) * dim + group * (TK_SPAN + 4);
+  // prefill: q, result, keys, values, scores; maxima, sums, positions.
+  int64_t block = 2 * (TK_ATTENTION_QUERIES + TK_ATTENTION_KEYS) * dim +
+                  TK_ATTENTION_QUERIES * (TK_ATTENTION_KEYS + 3);
+  return tk_round_up((s->decode ? row : block) * 4, 64);
+}
+static inline int64_t tk_rope_attention_scratch(const tk_rope_attention_shape *s) {
+  return tk_attention_scratch(&s->attention);
+}
+
+// Bytes of `partials` for each token: a row of head_dim + 2 floats for each (span, head).
+static inline int64_t tk_attention_partial_bytes(int64_t heads, int64_t head_dim, int64_t context) {
+  return tk_round_up((context + TK_SPAN - 1) / TK_SPAN * heads * (head_dim + 2) * 4, 64);
+}
+
+#endif // TENON_CODEGEN_CPU_SHAPES_H

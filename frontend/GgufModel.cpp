@@ -1,0 +1,140 @@
+// A .gguf file as a model: its metadata is the configuration.
+#include "frontend/ConfigMap.h"
+#include "frontend/Description.h"
+#include "frontend/weights/Gguf.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <charconv>
+
+using llvm::StringRef;
+
+namespace tenon {
+
+// Arrays that a configuration can have are short: one element for each layer.
+static constexpr uint64_t maxListSize = 4096;
+
+// An f32 stands for the shortest decimal that rounds to it: 1e-05, not 9.99999974737875e-06.
+static double widen(float number) {
+  char buffer[32];
+  double result = number;
+  std::from_chars(buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr, result);
+  return result;
+}
+
+static Value toValue(const GgufValue &value, const Place &place) {
+  if (std::optional<StringRef> text = value.asString())
+    return Value(text->str(), place);
+  if (std::optional<bool> flag = value.asBool())
+    return Value(*flag, place);
+  if (std::optional<int64_t> integer = value.asInteger())
+    return Value(*integer, place);
+  if (std::optional<double> number = value.asFloat())
+    return Value(value.getType() == GgufType::Float32 ? widen(float(*number)) : *number, place);
+  Value::List list;
+  if (value.isArray() && value.size() <= maxListSize)
+    if (std::optional<std::vector<int64_t>> integers = value.asIntegers())
+      for (int64_t integer : *integers)
+        list.emplace_back(integer, place);
+  return Value(std::move(list), place);
+}
+
+// The architecture whose `gguf.architecture` has this one.
+static llvm::Expected<Architecture> findByGgufName(const GgufFile &file, StringRef name,
+                                                   StringRef models) {
+  llvm::Expected<std::vector<std::string>> paths = listArchitectures(models);
+  if (!paths)
+    return paths.takeError();
+  std::vector<std::string> known;
+  for (const std::string &path : *paths) {
+    llvm::Expected<Architecture> architecture = readArchitecture(path);
+    if (!architecture)
+      return architecture;
+    const Value *names = architecture->file.findPath("gguf.architecture");
+    if (!names || !names->asList())
+      continue;
+    for (const Value &candidate : *names->asList()) {
+      known.push_back(candidate.print());
+      if (candidate.asString() && *candidate.asString() == name)
+        return architecture;
+    }
+  }
+  return failAt(Place::inFile(file.getName() + ":general.architecture"),
+                "no architecture for '" + name + "'; accepted: " + llvm::join(known, ", "));
+}
+
+// Parameters that follow from what tensors there are.
+//   from_tensors: {vocab: {rows_of: token_embd.weight}, tie_embeddings: {lacks: output.weight}}
+static llvm::Error addFromTensors(const GgufFile &file, const Value &rules, Value &config) {
+  if (!rules.asMap())
+    return failAt(rules.place, "'from_tensors' must be a map");
+  Place place = Place::inFile(file.getName());
+  for (const Entry &rule : *rules.asMap()) {
+    const Value *rowsOf = rule.value.find("rows_of"), *lacks = rule.value.find("lacks");
+    const Value *name = rowsOf ? rowsOf : lacks;
+    if (!name || !name->asString())
+      return failAt(rule.place, "'" + rule.key + "' must be {rows_of: TENSOR} or {lacks: TENSOR}");
+    const TensorInfo *tensor = file.find(*name->asString());
+    // A tensor that is there in an unreadable format is there.
+    if (!tensor && !file.explain(*name->asString()).empty())
+      return failAt(place, file.explain(*name->asString()));
+    if (rowsOf && (!tensor || tensor->shape.size() != 2))
+      return failAt(place, "matrix '" + *name->asString() + "' is missing");
+    Value value = rowsOf ? Value(tensor->shape[0], place) : Value(!tensor, place);
+    const Value *given = config.findPath(rule.key);
+    if (given && !(*given == value))
+      return failAt(given->place, "'" + rule.key + "' is " + given->print() +
+                                      ", but the tensors say " + value.print());
+    config.setPath(rule.key, std::move(value), place);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Description> describeGguf(StringRef path, const ModelOptions &options) {
+  llvm::Expected<std::unique_ptr<GgufFile>> opened = GgufFile::open(path);
+  if (!opened)
+    return opened.takeError();
+  const GgufFile &file = **opened;
+  std::optional<StringRef> name = file.getString("general.architecture");
+  if (!name)
+    return failAt(Place::inFile(path), "'general.architecture' is missing");
+  llvm::Expected<Architecture> architecture = findByGgufName(file, *name, options.modelsDirectory);
+  if (!architecture)
+    return architecture.takeError();
+
+  Description description;
+  description.architecture = std::move(*architecture);
+  description.files = {path.str(), description.architecture.path};
+  description.place = Place::inFile(path);
+  description.name = nameFromPath(path);
+  const Value &section = *description.architecture.getSection("gguf");
+
+  std::vector<Entry> keys;
+  for (const GgufValue &value : file.getValues()) {
+    StringRef key = value.getKey();
+    Place place = Place::inFile(path + ":" + key);
+    if (key.consume_front(*name) && !key.consume_front("."))
+      key = value.getKey();
+    keys.push_back({key.str(), place, toValue(value, place)});
+  }
+  llvm::Expected<Value> config =
+      mapConfig({section, nullptr, options.allowUnusedConfig}, keys, description.place);
+  if (!config)
+    return config.takeError();
+  description.config = std::move(*config);
+  if (const Value *rules = section.find("from_tensors"))
+    if (llvm::Error error = addFromTensors(file, *rules, description.config))
+      return error;
+
+  description.weightsFile = Value(path.str(), description.place);
+  if (file.findValue("tokenizer.ggml.model"))
+    description.tokenizer = Value(std::string("weights"), description.place);
+  for (StringRef key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                        "tokenizer.ggml.eom_token_id"})
+    if (std::optional<int64_t> id = file.getInteger(key);
+        id && !llvm::is_contained(description.eos, *id))
+      description.eos.push_back(*id);
+  description.opened = std::move(*opened);
+  return description;
+}
+
+} // namespace tenon

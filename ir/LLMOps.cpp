@@ -1,0 +1,229 @@
+// Verifiers, inferred types and folds of the llm operations, in the order of LLMOps.td.
+#include "ir/LLM.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+
+#define GET_OP_CLASSES
+#include "ir/LLMOps.cpp.inc"
+
+namespace tenon::llm {
+
+// `'llm.rms_norm' op weight has 64 elements, the rows have 576 columns`.
+static LogicalResult verifyVector(Operation *op, StringRef name, Value weight, int64_t columns) {
+  auto type = cast<WeightType>(weight.getType());
+  if (type.getRank() != 1 || type.getColumns() != columns)
+    return op->emitOpError() << name << " must be a vector of " << columns << " elements, got " << type;
+  return success();
+}
+
+static LogicalResult verifyMatrix(Operation *op, StringRef name, WeightType type) {
+  if (type.getRank() != 2)
+    return op->emitOpError() << name << " must be a matrix, got " << type;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+LogicalResult WeightConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
+                                               SmallVectorImpl<Type> &types) {
+  if (adaptor.getInputs().empty())
+    return emitOptionalError(loc, "'llm.weight_concat' op needs at least one input");
+  auto first = cast<WeightType>(adaptor.getInputs().front().getType());
+  SmallVector<int64_t> shape(first.getShape());
+  shape[0] = 0;
+  for (Value input : adaptor.getInputs()) {
+    auto type = cast<WeightType>(input.getType());
+    if (type.getShape().drop_front() != first.getShape().drop_front() || type.getStorage() != first.getStorage() ||
+        type.getLayout() != Layout::plain)
+      return emitOptionalError(loc, "'llm.weight_concat' op inputs must have equal columns and storage, got ", first,
+                               " and ", type);
+    shape[0] += type.getShape()[0];
+  }
+  types.push_back(WeightType::get(context, shape, first.getStorage()));
+  return success();
+}
+
+LogicalResult WeightDeinterleaveOp::verify() {
+  int64_t rows = getInput().getType().getShape()[0];
+  if (rows % (2 * getHeads()))
+    return emitOpError() << "heads (" << getHeads() << ") do not divide " << rows << " rows into pairs";
+  return success();
+}
+
+LogicalResult WeightConvertOp::verify() {
+  WeightType from = getInput().getType(), to = getResult().getType();
+  if (from.getShape() != to.getShape())
+    return emitOpError() << "cannot change the shape: " << from << " to " << to;
+  if (from.getLayout() != Layout::plain || to.getLayout() != Layout::plain)
+    return emitOpError() << "converts plain weights only";
+  return success();
+}
+
+OpFoldResult WeightConvertOp::fold(FoldAdaptor) {
+  return getInput().getType() == getResult().getType() ? OpFoldResult(getInput()) : OpFoldResult();
+}
+
+LogicalResult WeightPackOp::verify() {
+  WeightType from = getInput().getType(), to = getResult().getType();
+  if (from.getLayout() != Layout::plain || to.getLayout() == Layout::plain)
+    return emitOpError() << "packs a plain weight into a packed one";
+  if (from.getRank() != 2 || from.withLayout(to.getLayout()) != to)
+    return emitOpError() << "changes the layout of a matrix only: " << from << " to " << to;
+  return success();
+}
+
+LogicalResult RopeFrequenciesOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
+                                                  SmallVectorImpl<Type> &types) {
+  types.push_back(WeightType::get(context, {std::max<int64_t>(adaptor.getDim() / 2, 1)}, Storage::F64));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding, norms, linear
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  types.push_back(getRowsType(context, cast<WeightType>(adaptor.getTable().getType()).getColumns()));
+  return success();
+}
+
+LogicalResult EmbeddingOp::verify() { return verifyMatrix(*this, "table", getTable().getType()); }
+
+LogicalResult RMSNormOp::verify() {
+  if (!(getEps().convertToDouble() >= 0))
+    return emitOpError() << "eps must not be negative";
+  return verifyVector(*this, "weight", getWeight(), getColumns(getInput()));
+}
+
+LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  types.push_back(getRowsType(context, cast<WeightType>(adaptor.getWeight().getType()).getShape()[0]));
+  return success();
+}
+
+LogicalResult LinearOp::verify() {
+  WeightType weight = getWeight().getType();
+  if (failed(verifyMatrix(*this, "weight", weight)))
+    return failure();
+  if (weight.getColumns() != getColumns(getInput()))
+    return emitOpError() << "weight has " << weight.getColumns() << " columns, the rows have "
+                         << getColumns(getInput());
+  return getBias() ? verifyVector(*this, "bias", getBias(), weight.getRows()) : success();
+}
+
+//===----------------------------------------------------------------------===//
+// Positions, attention, cache
+//===----------------------------------------------------------------------===//
+
+LogicalResult RopeAnglesOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
+                                             SmallVectorImpl<Type> &types) {
+  int64_t pairs = cast<WeightType>(adaptor.getFrequencies().getType()).getNumElements();
+  types.push_back(getRowsType(context, 2 * pairs));
+  return success();
+}
+
+LogicalResult RopeOp::verify() {
+  int64_t columns = getColumns(getInput()), rotated = getColumns(getAngles());
+  if (columns % getHeads())
+    return emitOpError() << "heads (" << getHeads() << ") do not divide " << columns << " columns";
+  if (rotated % 2 || rotated > getHeadDim())
+    return emitOpError() << "angles for " << rotated << " elements do not fit a head of " << getHeadDim();
+  return success();
+}
+
+LogicalResult RepeatKVOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
+                                           SmallVectorImpl<Type> &types) {
+  types.push_back(getRowsType(context, getColumns(adaptor.getInput()) * adaptor.getTimes()));
+  return success();
+}
+
+LogicalResult RepeatKVOp::verify() {
+  if (getColumns(getInput()) % getHeads())
+    return emitOpError() << "heads (" << getHeads() << ") do not divide " << getColumns(getInput()) << " columns";
+  return success();
+}
+
+OpFoldResult RepeatKVOp::fold(FoldAdaptor) { return getTimes() == 1 ? OpFoldResult(getInput()) : OpFoldResult(); }
+
+static LogicalResult verifyHeads(Operation *op, int64_t columns, int64_t heads, int64_t keyColumns, int64_t kvHeads) {
+  if (heads <= 0 || kvHeads <= 0)
+    return op->emitOpError() << "num_heads and num_kv_heads must be positive";
+  if (heads % kvHeads)
+    return op->emitOpError() << "num_heads (" << heads << ") is not a multiple of num_kv_heads (" << kvHeads << ")";
+  if (columns % heads)
+    return op->emitOpError() << "num_heads (" << heads << ") does not divide " << columns << " query columns";
+  if (keyColumns != columns / heads * kvHeads)
+    return op->emitOpError() << "keys must have " << columns / heads * kvHeads << " columns (" << kvHeads
+                             << " heads of " << columns / heads << "), got " << keyColumns;
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  return verifyHeads(*this, getColumns(getQuery()), getNumHeads(), getColumns(getKey()), getNumKvHeads());
+}
+
+static LogicalResult verifyLayer(Operation *op, CacheType cache, int64_t layer) {
+  if (layer >= cache.getLayers())
+    return op->emitOpError() << "layer " << layer << " is not in a cache of " << cache.getLayers() << " layers";
+  return success();
+}
+
+LogicalResult KVAppendOp::verify() {
+  if (getColumns(getKey()) != getCache().getType().getWidth())
+    return emitOpError() << "keys have " << getColumns(getKey()) << " columns, the cache's rows have "
+                         << getCache().getType().getWidth();
+  return verifyLayer(*this, getCache().getType(), getLayer());
+}
+
+LogicalResult KVReadOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  types.assign(2, getRowsType(context, cast<CacheType>(adaptor.getCache().getType()).getWidth()));
+  return success();
+}
+
+LogicalResult KVReadOp::verify() { return verifyLayer(*this, getCache().getType(), getLayer()); }
+
+LogicalResult PagedAttentionOp::verify() {
+  CacheType cache = getCache().getType();
+  if (failed(verifyHeads(*this, getColumns(getQuery()), getNumHeads(), cache.getWidth(), cache.getHeads())))
+    return failure();
+  return verifyLayer(*this, cache, getLayer());
+}
+
+//===----------------------------------------------------------------------===//
+// Row selection
+//===----------------------------------------------------------------------===//
+
+LogicalResult SliceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
+                                        SmallVectorImpl<Type> &types) {
+  int64_t begin = adaptor.getBegin(), end = adaptor.getEnd(), columns = getColumns(adaptor.getInput());
+  if (begin < 0 || begin >= end || end > columns)
+    return emitOptionalError(loc, "'llm.slice' op columns ", begin, " to ", end, " are not within ", columns);
+  types.push_back(getRowsType(context, end - begin));
+  return success();
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  return getInput().getType() == getResult().getType() ? OpFoldResult(getInput()) : OpFoldResult();
+}
+
+//===----------------------------------------------------------------------===//
+// Fusion
+//===----------------------------------------------------------------------===//
+
+LogicalResult FusedOp::verify() {
+  auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator());
+  if (!yield || !llvm::equal(yield.getOperandTypes(), getResultTypes()))
+    return emitOpError() << "must yield its results";
+  for (Operation &op : getBody().front().without_terminator())
+    if (op.getDialect() != getOperation()->getDialect() && !isa<ReferenceOpInterface>(op))
+      return emitOpError() << "joins operations that have a reference decomposition, not '" << op.getName() << "'";
+  return success();
+}
+
+} // namespace tenon::llm

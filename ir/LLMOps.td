@@ -1,0 +1,412 @@
+//===- LLMOps.td - the operations of the llm dialect ----------------------===//
+//
+// In the order in which a token meets them: weights, embedding, norms, linear, rope, attention and its cache,
+// elementwise, rows, fusion.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_IR_LLMOPS_TD
+#define TENON_IR_LLMOPS_TD
+
+include "ir/Interfaces.td"
+include "ir/LLMDialect.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// [rows, columns] in f32; rows are known at run time.
+def LLM_Rows : 2DTensorOf<[F32]>;
+
+class LLM_Op<string mnemonic, list<Trait> traits = []> : Op<LLM_Dialect, mnemonic, traits>;
+
+// Reads and writes rows; its result follows from its operands.
+class LLM_RowsOp<string mnemonic, list<Trait> traits = []>
+    : LLM_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<ReferenceOpInterface>], traits)>;
+
+// Can be written in an architecture file.
+def LLM_Template : DeclareOpInterfaceMethods<TemplateOpInterface>;
+defvar LLM_InferType = InferTypeOpAdaptor;
+
+//===----------------------------------------------------------------------===//
+// Weights: evaluated by the compiler
+//===----------------------------------------------------------------------===//
+
+class LLM_WeightOpBase<string mnemonic, list<Trait> traits = []>
+    : LLM_Op<mnemonic, !listconcat([Pure, WeightOpInterface], traits)> {
+  let results = (outs LLM_WeightType:$result);
+}
+
+def LLM_WeightOp : LLM_WeightOpBase<"weight"> {
+  let summary = "a tensor of the checkpoint";
+  let description = [{
+    Names a tensor as the checkpoint does and says how it is stored there.
+
+    ```mlir
+    %w = llm.weight "model.layers.0.self_attn.q_proj.weight" : !llm.weight<576x576xbf16>
+    ```
+  }];
+  let arguments = (ins StrAttr:$tensor);
+  let assemblyFormat = "$tensor attr-dict `:` type($result)";
+}
+
+def LLM_WeightConcatOp : LLM_WeightOpBase<"weight_concat", [LLM_InferType]> {
+  let summary = "stacks matrices of equal width, or joins vectors";
+  let description = [{
+    ```mlir
+    %qkv = llm.weight_concat %q, %k, %v : !llm.weight<576x576xq4_1>, !llm.weight<192x576xq4_1>, !llm.weight<192x576xq4_1>
+    ```
+    All inputs have the same columns and storage; the result is `!llm.weight<960x576xq4_1>`.
+  }];
+  let arguments = (ins Variadic<LLM_WeightType>:$inputs);
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs)";
+}
+
+def LLM_WeightDeinterleaveOp : LLM_WeightOpBase<"weight_deinterleave", [SameOperandsAndResultType]> {
+  let summary = "reorders the rows of each head from interleaved to half-split rotary order";
+  let description = [{
+    Row `2 i` of a head becomes row `i`, row `2 i + 1` becomes row `i + head_dim / 2`. GGUF files of the llama family
+    store Q and K in interleaved order; this restores the order of the original checkpoint.
+
+    ```mlir
+    %1 = llm.weight_deinterleave %0 heads 9 : !llm.weight<576x576xq4_1>
+    ```
+  }];
+  let arguments = (ins LLM_WeightType:$input, ConfinedAttr<I64Attr, [IntPositive]>:$heads);
+  let assemblyFormat = "$input `heads` $heads attr-dict `:` type($input)";
+  let hasVerifier = 1;
+}
+
+def LLM_WeightConvertOp : LLM_WeightOpBase<"weight_convert"> {
+  let summary = "stores a weight in another format";
+  let description = [{
+    Decodes to numbers and rounds them to the storage of the result. Towards `q8_0` and `q4_1` this is quantisation in
+    groups of 32 along the columns: symmetric, or with a minimum.
+
+    ```mlir
+    %1 = llm.weight_convert %0 : !llm.weight<576x576xq4_1> to !llm.weight<576x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_WeightType:$input);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def LLM_WeightPackOp : LLM_WeightOpBase<"weight_pack"> {
+  let summary = "arranges a weight in the layout that kernels read";
+  let description = [{
+    ```mlir
+    %1 = llm.weight_pack %0 : !llm.weight<960x576xq4_1> to !llm.weight<960x576xq4_1, x16k4>
+    ```
+  }];
+  let arguments = (ins LLM_WeightType:$input);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def LLM_RopeFrequenciesOp : LLM_WeightOpBase<"rope_frequencies", [LLM_InferType]> {
+  let summary = "the angular frequency of each rotated pair";
+  let description = [{
+    `theta ^ (-2 i / dim)` radians per position for pair `i`, in f64 (RoFormer, arXiv:2104.09864). `llama3` scaling divides the
+    frequencies of long wavelengths by `factor` and blends between `low` and `high` (Llama 3.1 model card);
+    `linear` divides all of them.
+
+    ```mlir
+    %f = llm.rope_frequencies dim 64 theta 1.000000e+05
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$dim, F64Attr:$theta,
+                       OptionalAttr<DictionaryAttr>:$scaling);
+  let assemblyFormat = "`dim` $dim `theta` $theta (`scaling` $scaling^)? attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // The table, in double precision.
+    ::llvm::SmallVector<double> evaluate();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding, norms, linear
+//===----------------------------------------------------------------------===//
+
+def LLM_EmbeddingOp : LLM_RowsOp<"embedding", [LLM_Template, LLM_InferType]> {
+  let summary = "looks up the row of each token id";
+  let description = [{
+    `out[t] = table[ids[t]]`.
+
+    ```mlir
+    %x = llm.embedding %batch, %table : !llm.weight<49152x576xq8_0>   // tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_BatchType:$batch, LLM_WeightType:$table);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$batch `,` $table attr-dict `:` type($table)";
+  let hasVerifier = 1;
+}
+
+def LLM_RMSNormOp : LLM_RowsOp<"rms_norm", [LLM_Template, AllTypesMatch<["input", "result"]>]> {
+  let summary = "root mean square normalisation of each row";
+  let description = [{
+    `x / sqrt(mean(x^2) + eps) * w` (arXiv:1910.07467).
+
+    ```mlir
+    %y = llm.rms_norm %x, %w eps 1.000000e-05 : tensor<?x576xf32>, !llm.weight<576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, LLM_WeightType:$weight, F64Attr:$eps);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `,` $weight `eps` $eps attr-dict `:` type($input) `,` type($weight)";
+  let hasVerifier = 1;
+}
+
+def LLM_LinearOp : LLM_RowsOp<"linear", [LLM_Template, LLM_InferType]> {
+  let summary = "a matrix product with a weight, and an optional bias";
+  let description = [{
+    `y = x W^T + b`: x `[rows, K]`, W `[N, K]`, b `[N]`, y `[rows, N]`.
+
+    ```mlir
+    %y = llm.linear %x, %w : tensor<?x576xf32>, !llm.weight<1536x576xq4_1>           // tensor<?x1536xf32>
+    %z = llm.linear %x, %w, %b : tensor<?x576xf32>, !llm.weight<1536x576xf32>, !llm.weight<1536xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, LLM_WeightType:$weight, Optional<LLM_WeightType>:$bias);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = [{
+    $input `,` $weight (`,` $bias^)? attr-dict `:` type($input) `,` type($weight) (`,` type($bias)^)?
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight), [{
+    build($_builder, $_state, input, weight, ::mlir::Value());
+  }]>];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Positions, attention, cache
+//===----------------------------------------------------------------------===//
+
+def LLM_RopeAnglesOp : LLM_RowsOp<"rope_angles", [LLM_InferType]> {
+  let summary = "cosine and sine of each token's rotation";
+  let description = [{
+    Row t is `[cos(p f_0) .. cos(p f_n-1), sin(p f_0) .. sin(p f_n-1)]` times `factor`, p the token's position.
+    One such table serves every head and layer with the same frequencies.
+
+    ```mlir
+    %a = llm.rope_angles %batch, %f : !llm.weight<32xf64>   // tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins LLM_BatchType:$batch, LLM_WeightType:$frequencies,
+                       DefaultValuedAttr<F64Attr, "1.0">:$factor);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$batch `,` $frequencies (`factor` $factor^)? attr-dict `:` type($frequencies)";
+}
+
+def LLM_RopeOp : LLM_RowsOp<"rope", [LLM_Template, AllTypesMatch<["input", "result"]>]> {
+  let summary = "rotates pairs of elements of each head by the token's angles";
+  let description = [{
+    For a pair (a, b) of a head: `(a cos - b sin, b cos + a sin)`. Elements beyond the width of the angles pass through.
+
+    ```mlir
+    %r = llm.rope %q, %a heads 9 half : tensor<?x576xf32>, tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, LLM_Rows:$angles, ConfinedAttr<I64Attr, [IntPositive]>:$heads,
+                       LLM_RopeStyleAttr:$style);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `,` $angles `heads` $heads $style attr-dict `:` type($input) `,` type($angles)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getHeadDim() { return getInput().getType().getDimSize(1) / getHeads(); }
+  }];
+}
+
+def LLM_RepeatKVOp : LLM_RowsOp<"repeat_kv", [LLM_Template, LLM_InferType]> {
+  let summary = "copies each key or value head for every query head of its group";
+  let description = [{
+    Head h of the result is head `h / times` of the input: the textbook form of grouped-query attention
+    (arXiv:2305.13245). `llm-mha-to-gqa` removes it.
+
+    ```mlir
+    %r = llm.repeat_kv %k heads 3 times 3 : tensor<?x192xf32>   // tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, ConfinedAttr<I64Attr, [IntPositive]>:$heads,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$times);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `heads` $heads `times` $times attr-dict `:` type($input)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, AllTypesMatch<["query", "result"]>,
+                                               AllTypesMatch<["key", "value"]>]> {
+  let summary = "scaled dot-product attention within each sequence";
+  let description = [{
+    `softmax(scale q k^T, keys up to the query's position) v` for each head (arXiv:1706.03762). Query head h uses
+    key head `h / (num_heads / num_kv_heads)`. `keys` says what the rows of K and V are: the `tokens` of this
+    batch, or the whole `context` of its sequences as `llm.kv_read` gives it.
+
+    ```mlir
+    %y = llm.attention %q, %k, %v, %batch heads 9 kv_heads 9 scale 1.250000e-01 keys tokens
+       : tensor<?x576xf32>, tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$query, LLM_Rows:$key, LLM_Rows:$value, LLM_BatchType:$batch,
+                       I64Attr:$num_heads, I64Attr:$num_kv_heads, F64Attr:$scale, LLM_KeyRowsAttr:$keys);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $batch `heads` $num_heads `kv_heads` $num_kv_heads `scale` $scale
+    `keys` $keys attr-dict `:` type($query) `,` type($key)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getHeadDim() { return getQuery().getType().getDimSize(1) / getNumHeads(); }
+  }];
+}
+
+def LLM_KVAppendOp : LLM_Op<"kv_append", [Pure, AllTypesMatch<["cache", "result"]>, AllTypesMatch<["key", "value"]>,
+                                          CachedOpInterface, DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "stores the keys and values of this batch's tokens in one layer of the cache";
+  let description = [{
+    ```mlir
+    %c1 = llm.kv_append %c0, %k, %v, %batch layer 0 : !llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>, tensor<?x192xf32>
+    ```
+  }];
+  let arguments = (ins LLM_CacheType:$cache, LLM_Rows:$key, LLM_Rows:$value, LLM_BatchType:$batch,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$layer);
+  let results = (outs LLM_CacheType:$result);
+  let assemblyFormat = [{
+    $cache `,` $key `,` $value `,` $batch `layer` $layer attr-dict `:` type($cache) `,` type($key)
+  }];
+  let hasVerifier = 1;
+}
+
+def LLM_KVReadOp : LLM_Op<"kv_read", [Pure, LLM_InferType, CachedOpInterface,
+                                      DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "all cached keys and values of this batch's sequences, from one layer";
+  let description = [{
+    The rows of sequence 0 from position 0 on, then those of sequence 1, and so on, gathered through the block table.
+
+    ```mlir
+    %k, %v = llm.kv_read %c1, %batch layer 0 : !llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>
+    ```
+  }];
+  let arguments = (ins LLM_CacheType:$cache, LLM_BatchType:$batch,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$layer);
+  let results = (outs LLM_Rows:$key, LLM_Rows:$value);
+  let assemblyFormat = "$cache `,` $batch `layer` $layer attr-dict `:` type($cache)";
+  let hasVerifier = 1;
+}
+
+def LLM_PagedAttentionOp : LLM_Op<"paged_attention", [Pure, AllTypesMatch<["query", "result"]>, CachedOpInterface,
+                                                      DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "attention that reads keys and values where they lie in the cache";
+  let description = [{
+    `llm.kv_read` and `llm.attention` in one, without the copy (PagedAttention, arXiv:2309.06180).
+
+    ```mlir
+    %y = llm.paged_attention %q, %c1, %batch layer 0 heads 9 scale 1.250000e-01
+       : tensor<?x576xf32>, !llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$query, LLM_CacheType:$cache, LLM_BatchType:$batch,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$layer, I64Attr:$num_heads, F64Attr:$scale);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = [{
+    $query `,` $cache `,` $batch `layer` $layer `heads` $num_heads `scale` $scale attr-dict
+    `:` type($query) `,` type($cache)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise and row selection
+//===----------------------------------------------------------------------===//
+
+def LLM_ActivationOp : LLM_RowsOp<"activation", [LLM_Template, SameOperandsAndResultType]> {
+  let summary = "an elementwise function";
+  let description = [{
+    `silu` x sigmoid(x); `gelu` with erf; `gelu_tanh` its tanh approximation; `quick_gelu` x sigmoid(1.702 x);
+    `relu`.
+
+    ```mlir
+    %y = llm.activation silu %x : tensor<?x1536xf32>
+    ```
+  }];
+  let arguments = (ins LLM_ActivationAttr:$kind, LLM_Rows:$input);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$kind $input attr-dict `:` type($input)";
+}
+
+def LLM_AddOp : LLM_RowsOp<"add", [LLM_Template, Commutative, SameOperandsAndResultType]> {
+  let summary = "elementwise sum";
+  let arguments = (ins LLM_Rows:$lhs, LLM_Rows:$rhs);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+
+def LLM_MulOp : LLM_RowsOp<"mul", [LLM_Template, Commutative, SameOperandsAndResultType]> {
+  let summary = "elementwise product";
+  let arguments = (ins LLM_Rows:$lhs, LLM_Rows:$rhs);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+
+def LLM_SliceOp : LLM_RowsOp<"slice", [LLM_InferType]> {
+  let summary = "a run of columns";
+  let description = [{
+    ```mlir
+    %k = llm.slice %qkv columns 576 to 768 : tensor<?x960xf32>   // tensor<?x192xf32>
+    ```
+    Costs nothing: stages read such views in place.
+  }];
+  let arguments = (ins LLM_Rows:$input, I64Attr:$begin, I64Attr:$end);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `columns` $begin `to` $end attr-dict `:` type($input)";
+  let hasFolder = 1;
+}
+
+def LLM_GatherRowsOp : LLM_RowsOp<"gather_rows", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "the rows to be scored";
+  let description = [{
+    `out[r] = x[scored_rows[r]]`: what follows works on R rows instead of T.
+
+    ```mlir
+    %y = llm.gather_rows %x, %batch : tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, LLM_BatchType:$batch);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `,` $batch attr-dict `:` type($input)";
+}
+
+//===----------------------------------------------------------------------===//
+// Fusion
+//===----------------------------------------------------------------------===//
+
+def LLM_FusedOp : LLM_Op<"fused", [SingleBlock, NoRegionArguments, RecursiveMemoryEffects]> {
+  let summary = "operations that one kernel computes";
+  let description = [{
+    The body is the meaning of the fusion, what runs where no kernel has the name, and what a picture of the
+    graph shows as swallowed.
+
+    ```mlir
+    %qkv = llm.fused @norm_qkv -> tensor<?x960xf32> {
+      %n = llm.rms_norm %x, %w eps 1.000000e-05 : tensor<?x576xf32>, !llm.weight<576xf32>
+      %y = llm.linear %n, %wqkv : tensor<?x576xf32>, !llm.weight<960x576xq4_1>
+      llm.yield %y : tensor<?x960xf32>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$kind);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$kind attr-dict `->` type($results) $body";
+  let hasVerifier = 1;
+}
+
+def LLM_YieldOp : LLM_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"FusedOp">]> {
+  let summary = "the results of a fusion";
+  let arguments = (ins Variadic<AnyType>:$operands);
+  let assemblyFormat = "attr-dict ($operands^ `:` type($operands))?";
+}
+
+#endif // TENON_IR_LLMOPS_TD

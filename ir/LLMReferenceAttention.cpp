@@ -1,0 +1,209 @@
+// The meaning of attention and of the KV cache in plain MLIR.
+//
+// The batch is ragged, so the outer loop goes over tokens: each knows how many keys it sees and
+// where they lie. Nothing is padded or masked. Heads are [h, g] below: g query heads share key head
+// h.
+#include "ir/LLM.h"
+#include "ir/ReferenceBuilder.h"
+
+using namespace mlir;
+
+namespace tenon::llm {
+
+namespace {
+
+// What one token attends to: `count` keys, and how to read element d of head h of key or value j.
+struct Visible {
+  using Element = std::function<Value(Value j, Value h, Value d)>;
+  Value count;
+  Element key, value;
+};
+
+struct AttentionShape {
+  int64_t heads, kvHeads, headDim;
+  double scale;
+};
+
+} // namespace
+
+// softmax(scale q k^T) v of one token: query and result are [h, g, d].
+static Value attendToken(ReferenceBuilder &e, Value query, const AttentionShape &shape,
+                         const Visible &visible) {
+  ReferenceBuilder::Shape queryShape = e.shapeOf(query);
+  ReferenceBuilder::Shape headShape{queryShape[0], queryShape[1]};
+  ReferenceBuilder::Shape scoreShape{queryShape[0], queryShape[1], visible.count};
+
+  Value scaled = e.generic("hgd: hgd -> hgd", {query}, e.empty(queryShape),
+                           [&](ValueRange v) { return e.mul(v[0], e.f32(shape.scale)); });
+  Value scores =
+      e.generic("hgjd: hgd -> hgj", {scaled}, e.filled(0, scoreShape), [&](ValueRange v) {
+        return e.mulAdd(v[1], v[0], visible.key(e.loop(2), e.loop(0), e.loop(3)));
+      });
+  Value largest = e.generic("hgj: hgj -> hg", {scores}, e.filled(-INFINITY, headShape),
+                            [&](ValueRange v) { return e.create<arith::MaximumFOp>(v[1], v[0]); });
+  Value weights = e.generic("hgj: hg -> hgj", {largest}, scores,
+                            [&](ValueRange v) { return e.exp(e.sub(v[1], v[0])); });
+  Value sums = e.generic("hgj: hgj -> hg", {weights}, e.filled(0, headShape),
+                         [&](ValueRange v) { return e.accumulate(v[1], v[0]); });
+  Value mixed =
+      e.generic("hgjd: hgj -> hgd", {weights}, e.filled(0, queryShape), [&](ValueRange v) {
+        return e.mulAdd(v[1], v[0], visible.value(e.loop(2), e.loop(0), e.loop(3)));
+      });
+  return e.generic("hgd: hg -> hgd", {sums}, mixed,
+                   [&](ValueRange v) { return e.div(v[1], v[0]); });
+}
+
+// Attention of all tokens; `visibleTo(t)` says what token t sees.
+static Value attend(ReferenceBuilder &e, Value query, const AttentionShape &shape,
+                    function_ref<Visible(Value)> visibleTo) {
+  Value heads = e.splitColumns(query, {shape.kvHeads, shape.heads / shape.kvHeads, shape.headDim});
+  return e.forEach(e.rowsOf(query), e.empty(e.shapeOf(query)),
+                   [&](Value t, ValueRange values) -> SmallVector<Value> {
+                     Value row = attendToken(e, e.takeRow(heads, t), shape, visibleTo(t));
+                     return {e.putRow(e.joinColumns(row, /*kept=*/0), values[0], t)};
+                   })[0];
+}
+
+// Cached positions of the sequences before `sequence`: where its rows of a context begin.
+static Value contextStart(ReferenceBuilder &e, Value lengths, Value sequence) {
+  return e.forEach(sequence, e.index(0), [&](Value s, ValueRange sum) -> SmallVector<Value> {
+    return {e.add(sum[0], e.indexAt(lengths, s))};
+  })[0];
+}
+
+LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
+  Value query = mapping.lookup(getQuery()), key = mapping.lookup(getKey()),
+        value = mapping.lookup(getValue());
+  AttentionShape shape{int64_t(getNumHeads()), int64_t(getNumKvHeads()), getHeadDim(),
+                       getScale().convertToDouble()};
+
+  mapping.map(getResult(), attend(e, query, shape, [&](Value t) -> Visible {
+                Value sequence = e.indexAt(batch.sequenceOf, t), first, count;
+                if (getKeys() == KeyRows::tokens) {
+                  first = e.indexAt(batch.starts, sequence);
+                  count = e.add(e.sub(t, first), e.index(1));
+                } else {
+                  first = contextStart(e, batch.lengths, sequence);
+                  count = e.add(e.indexAt(batch.positions, t), e.index(1));
+                }
+                auto read = [&e, first, dim = shape.headDim](Value rows) -> Visible::Element {
+                  return [&e, first, dim, rows](Value j, Value h, Value d) {
+                    return e.at(rows, {e.add(first, j), e.add(e.mul(h, e.index(dim)), d)});
+                  };
+                };
+                return {count, read(key), read(value)};
+              }));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Cache: position j of sequence s is slot j % B of block table[s, j / B]
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Place {
+  Value block, slot;
+};
+
+} // namespace
+
+static Place placeOf(ReferenceBuilder &e, const ReferenceBatch &batch, Value cache, Value sequence,
+                     Value position) {
+  Value slots = e.index(cast<RankedTensorType>(cache.getType()).getDimSize(2));
+  Value entry = e.create<arith::DivUIOp>(position, slots);
+  return {e.indexAt(batch.blockTable, {sequence, entry}),
+          e.create<arith::RemUIOp>(position, slots)};
+}
+
+static Value readCache(ReferenceBuilder &e, const ReferenceBatch &batch, Value cache,
+                       Value sequence, Value position, Value head, Value element) {
+  Place place = placeOf(e, batch, cache, sequence, position);
+  Value stored = e.at(cache, {place.block, head, place.slot, element});
+  return e.toFloat(stored, Float32Type::get(cache.getContext()));
+}
+
+LogicalResult KVAppendOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
+  const ReferenceCache &cache = mapping.lookupCache(getCache());
+  CacheType type = getCache().getType();
+  int64_t heads = type.getHeads(), dim = type.getHeadDim();
+
+  // Rows as the cache stores them: [t, h, d].
+  auto stored = [&](Value rows) {
+    Value x = e.splitColumns(mapping.lookup(rows), {heads, dim});
+    return e.generic("thd: thd -> thd", {x}, e.empty(e.shapeOf(x), type.getElementType()),
+                     [&](ValueRange v) { return e.toFloat(v[0], type.getElementType()); });
+  };
+  Value key = stored(getKey()), value = stored(getValue());
+  ValueRange updated = e.forEach(
+      e.rowsOf(key), {cache.key, cache.value},
+      [&](Value t, ValueRange caches) -> SmallVector<Value> {
+        Place place = placeOf(e, batch, caches[0], e.indexAt(batch.sequenceOf, t),
+                              e.indexAt(batch.positions, t));
+        ReferenceBuilder::Shape offsets{place.block, e.size(0), place.slot, e.size(0)};
+        ReferenceBuilder::Shape sizes{e.size(1), e.size(heads), e.size(1), e.size(dim)},
+            strides(4, e.size(1));
+        auto insert = [&](Value rows, Value into) -> Value {
+          return e.create<tensor::InsertSliceOp>(e.takeRow(rows, t), into, offsets, sizes, strides);
+        };
+        return {insert(key, caches[0]), insert(value, caches[1])};
+      });
+  mapping.map(getResult(), ReferenceCache{updated[0], updated[1]});
+  return success();
+}
+
+LogicalResult KVReadOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
+  const ReferenceCache &cache = mapping.lookupCache(getCache());
+  CacheType type = getCache().getType();
+  OpFoldResult heads = e.size(type.getHeads()), dim = e.size(type.getHeadDim());
+  Value sequences = getValueOrCreateConstantIndexOp(builder, getLoc(), e.rowsOf(batch.lengths));
+
+  auto gather = [&](Value source) -> Value {
+    Value all = e.empty({contextStart(e, batch.lengths, sequences), heads, dim});
+    Value rows = e.forEach(
+        sequences, {all, e.index(0)}, [&](Value s, ValueRange values) -> SmallVector<Value> {
+          OpFoldResult length = e.indexAt(batch.lengths, s);
+          Value own = e.generic("jhd: -> jhd", {}, e.empty({length, heads, dim}), [&](ValueRange) {
+            return readCache(e, batch, source, s, e.loop(0), e.loop(1), e.loop(2));
+          });
+          ReferenceBuilder::Shape offsets{values[1], e.size(0), e.size(0)},
+              sizes{length, heads, dim};
+          ReferenceBuilder::Shape strides(3, e.size(1));
+          return {e.create<tensor::InsertSliceOp>(own, values[0], offsets, sizes, strides),
+                  e.add(values[1], e.indexAt(batch.lengths, s))};
+        })[0];
+    return e.joinColumns(rows);
+  };
+  mapping.map(getKey(), gather(cache.key));
+  mapping.map(getValue(), gather(cache.value));
+  return success();
+}
+
+LogicalResult PagedAttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
+  const ReferenceCache &cache = mapping.lookupCache(getCache());
+  CacheType type = getCache().getType();
+  AttentionShape shape{int64_t(getNumHeads()), type.getHeads(), type.getHeadDim(),
+                       getScale().convertToDouble()};
+
+  mapping.map(getResult(), attend(e, mapping.lookup(getQuery()), shape, [&](Value t) -> Visible {
+                Value sequence = e.indexAt(batch.sequenceOf, t);
+                auto read = [&, sequence](Value source) -> Visible::Element {
+                  return [&, sequence, source](Value j, Value h, Value d) {
+                    return readCache(e, batch, source, sequence, j, h, d);
+                  };
+                };
+                return {e.add(e.indexAt(batch.positions, t), e.index(1)), read(cache.key),
+                        read(cache.value)};
+              }));
+  return success();
+}
+
+} // namespace tenon::llm

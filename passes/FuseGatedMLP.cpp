@@ -1,0 +1,68 @@
+// llm-fuse-gated-mlp: norm, gate and up projections and their product become one fused operation.
+#include "passes/Graph.h"
+#include "passes/Passes.h"
+#include "passes/Remarks.h"
+
+namespace tenon {
+#define GEN_PASS_DEF_LLMFUSEGATEDMLP
+#include "passes/Passes.h.inc"
+
+using namespace mlir;
+using namespace tenon::llm;
+
+namespace {
+
+struct FuseGatedMLP : impl::LLMFuseGatedMLPBase<FuseGatedMLP> {
+  void runOnOperation() override {
+    SmallVector<MulOp> products(getOperation().getOps<MulOp>());
+    for (MulOp product : products)
+      fuse(product);
+  }
+
+  void fuse(MulOp product) {
+    auto activation = product.getLhs().getDefiningOp<ActivationOp>();
+    Value other = product.getRhs();
+    if (!activation) {
+      activation = product.getRhs().getDefiningOp<ActivationOp>();
+      other = product.getLhs();
+    }
+    auto gate = activation ? activation.getInput().getDefiningOp<LinearOp>() : LinearOp();
+    auto up = other.getDefiningOp<LinearOp>();
+    if (!gate || !up)
+      return;
+    if (!activation->hasOneUse() || !gate->hasOneUse() || !up->hasOneUse())
+      return missed(product, "a part of the product has other users");
+    std::string why;
+    if (!canStack({gate, up}, why))
+      return missed(product, why);
+
+    auto norm = gate.getInput().getDefiningOp<RMSNormOp>();
+    if (norm && !llvm::all_of(norm->getUsers(), [&](Operation *user) { return user == gate || user == up; }))
+      norm = nullptr;
+
+    OpBuilder builder(product);
+    Location loc = product.getLoc();
+    StackedLinear both = stack(builder, {gate, up});
+    int64_t width = getColumns(gate);
+    FusedOp fused = createFused(builder, loc, "gated_mlp", [&](OpBuilder &body) -> SmallVector<Value> {
+      Value rows = norm ? body.clone(*norm)->getResult(0) : Value(gate.getInput());
+      Value stacked = LinearOp::create(body, loc, rows, both.weight, both.bias);
+      Value left = SliceOp::create(body, loc, stacked, 0, width);
+      Value right = SliceOp::create(body, loc, stacked, width, 2 * width);
+      Value active = ActivationOp::create(body, loc, left.getType(), activation.getKind(), left);
+      return {MulOp::create(body, loc, active.getType(), active, right)};
+    });
+    product.replaceAllUsesWith(fused.getResult(0));
+    product.erase();
+    activation.erase();
+    gate.erase();
+    up.erase();
+    if (norm)
+      norm.erase();
+  }
+
+  void missed(MulOp product, const Twine &why) { emitMissed(product, "llm-fuse-gated-mlp", why); }
+};
+
+} // namespace
+} // namespace tenon

@@ -1,0 +1,86 @@
+// llm-fuse-norm-qkv: a norm and the Q, K and V projections become one fused operation.
+#include "passes/Graph.h"
+#include "passes/Passes.h"
+#include "passes/Remarks.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tenon {
+#define GEN_PASS_DEF_LLMFUSENORMQKV
+#include "passes/Passes.h.inc"
+
+using namespace mlir;
+using namespace tenon::llm;
+
+namespace {
+
+enum Role { query, key, value, none };
+
+// What attention does with a projection: follows it through rotation and copying to its only reader.
+Role getRole(Value projection) {
+  while (projection.hasOneUse()) {
+    OpOperand &use = *projection.getUses().begin();
+    Operation *user = use.getOwner();
+    if (isa<RopeOp, RepeatKVOp>(user) && use.getOperandNumber() == 0) {
+      projection = user->getResult(0);
+      continue;
+    }
+    return TypeSwitch<Operation *, Role>(user)
+        .Case([&](AttentionOp) { return Role(use.getOperandNumber()); }) // query, key, value
+        .Case([&](PagedAttentionOp) { return query; })
+        .Case([&](KVAppendOp) { return use.getOperandNumber() == 1 ? key : value; })
+        .Default(none);
+  }
+  return none;
+}
+
+struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
+  void runOnOperation() override {
+    SmallVector<RMSNormOp> norms(getOperation().getOps<RMSNormOp>());
+    for (RMSNormOp norm : norms)
+      fuse(norm);
+  }
+
+  void fuse(RMSNormOp norm) {
+    LinearOp projections[3];
+    unsigned others = 0;
+    for (Operation *user : norm->getUsers()) {
+      auto linear = dyn_cast<LinearOp>(user);
+      Role role = linear ? getRole(linear) : none;
+      if (role == none || projections[role])
+        ++others;
+      else
+        projections[role] = linear;
+    }
+    if (!llvm::all_of(projections, [](LinearOp op) { return bool(op); }))
+      return; // not the norm before attention
+    if (others)
+      return missed(norm, "the norm has " + Twine(others) + " other users");
+    std::string why;
+    if (!canStack(projections, why))
+      return missed(norm, why);
+
+    OpBuilder builder(projections[0]);
+    for (LinearOp op : projections)
+      if (op->isBeforeInBlock(&*builder.getInsertionPoint()))
+        builder.setInsertionPoint(op);
+    StackedLinear qkv = stack(builder, projections);
+    FusedOp fused = createFused(builder, norm.getLoc(), "norm_qkv", [&](OpBuilder &body) -> SmallVector<Value> {
+      Value normed = body.clone(*norm)->getResult(0);
+      return {LinearOp::create(body, norm.getLoc(), normed, qkv.weight, qkv.bias)};
+    });
+    int64_t begin = 0;
+    for (LinearOp op : projections) {
+      int64_t end = begin + getColumns(op);
+      op.replaceAllUsesWith(SliceOp::create(builder, op.getLoc(), fused.getResult(0), begin, end).getResult());
+      begin = end;
+    }
+    for (LinearOp op : projections)
+      op.erase();
+    norm.erase();
+  }
+
+  void missed(RMSNormOp norm, const Twine &why) { emitMissed(norm, "llm-fuse-norm-qkv", why); }
+};
+
+} // namespace
+} // namespace tenon

@@ -1,0 +1,40 @@
+// Questions that several passes ask about a graph.
+#ifndef TENON_PASSES_GRAPH_H
+#define TENON_PASSES_GRAPH_H
+
+#include "ir/LLM.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace tenon {
+
+// Whether each sequence brings exactly one token to this function, whose row is scored.
+inline bool isDecode(mlir::func::FuncOp function) {
+  auto phase = function->getAttrOfType<mlir::StringAttr>("llm.phase");
+  return phase && phase.getValue() == "decode";
+}
+
+// The result that the frontend named: "logits", "hidden.0".
+std::optional<unsigned> getNamedResult(mlir::func::FuncOp function, llvm::StringRef name);
+
+// One linear for several on the same input, over their stacked weights.
+struct StackedLinear {
+  mlir::Value weight;
+  mlir::Value bias; // null when none has one
+};
+
+// Whether linears can become one; if not, `why` says the reason.
+bool canStack(llvm::ArrayRef<llm::LinearOp> linears, std::string &why);
+// Stacks their weights, and their biases if they have any, at the builder's place.
+StackedLinear stack(mlir::OpBuilder &builder, llvm::ArrayRef<llm::LinearOp> linears);
+
+// Makes `llm.fused @kind` before `anchor`, whose body `build` fills, returning what it yields.
+llm::FusedOp createFused(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef kind,
+                         llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &)> build);
+
+// Moves weight operations, which run while compiling, before `anchor`, so that what is built there may use them.
+void hoistWeight(mlir::Value weight, mlir::Operation *anchor);
+
+} // namespace tenon
+
+#endif // TENON_PASSES_GRAPH_H

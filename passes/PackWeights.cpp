@@ -1,0 +1,33 @@
+// llm-pack-weights: every matrix that an operation reads is packed for kernels.
+#include "passes/Passes.h"
+#include "mlir/IR/Builders.h"
+
+namespace tenon {
+#define GEN_PASS_DEF_LLMPACKWEIGHTS
+#include "passes/Passes.h.inc"
+
+using namespace mlir;
+using namespace tenon::llm;
+
+namespace {
+
+struct PackWeights : impl::LLMPackWeightsBase<PackWeights> {
+  void runOnOperation() override {
+    getOperation().walk([](WeightOpInterface op) {
+      auto weight = cast<TypedValue<WeightType>>(op->getResult(0));
+      WeightType type = weight.getType();
+      Layout layout = getPackedLayout(type.getStorage());
+      auto isReader = [](OpOperand &use) { return !isa<WeightOpInterface>(use.getOwner()); };
+      if (type.getRank() != 2 || type.getLayout() != Layout::plain || layout == Layout::plain ||
+          llvm::none_of(weight.getUses(), isReader))
+        return;
+      OpBuilder builder(op->getContext());
+      builder.setInsertionPointAfter(op);
+      auto packed = WeightPackOp::create(builder, op.getLoc(), type.withLayout(layout), weight);
+      weight.replaceUsesWithIf(packed.getResult(), isReader);
+    });
+  }
+};
+
+} // namespace
+} // namespace tenon

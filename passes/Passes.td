@@ -1,0 +1,149 @@
+//===- Passes.td - every pass, in pipeline order --------------------------===//
+//
+// One record here, one .cpp, one test, one name. Pipeline.cpp shows the order they run in.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_PASSES_TD
+#define TENON_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def LLMInsertKVCache : Pass<"llm-insert-kv-cache", "::mlir::ModuleOp"> {
+  let summary = "thread a KV cache through attention";
+  let description = [{
+    Every attention over the tokens of its own batch becomes an append to the cache and an attention over the whole
+    cached context. Keys and values are stored as they are *before* `llm.repeat_kv`.
+
+    ```mlir
+    %kr = llm.repeat_kv %k ...                       %c1 = llm.kv_append %c0, %k, %v, %batch layer 0
+    %vr = llm.repeat_kv %v ...                  ─▶   %kc, %vc = llm.kv_read %c1, %batch layer 0
+    %y = llm.attention %q, %kr, %vr, %batch          %kr = llm.repeat_kv %kc ... ; %vr = llm.repeat_kv %vc ...
+                        ... keys tokens              %y = llm.attention %q, %kr, %vr, %batch ... keys context
+    ```
+  }];
+  let options = [Option<"dtype", "dtype", "std::string", "\"f32\"", "element of the cache: f32, bf16 or f16">];
+}
+
+def LLMSplitPhases : Pass<"llm-split-phases", "::mlir::ModuleOp"> {
+  let summary = "make @prefill and @decode from @main";
+  let description = [{
+    Both are copies at first. `@decode` carries `llm.phase = "decode"`: each sequence brings exactly one token, whose
+    row is scored; later passes use that.
+  }];
+}
+
+def LLMGatherScoredRows : Pass<"llm-gather-scored-rows", "::mlir::ModuleOp"> {
+  let summary = "let only the rows to be scored reach the LM head";
+  let description = [{
+    Puts `llm.gather_rows` between the residual stream and the final norm of every function but `@decode`, in which all
+    rows are scored.
+  }];
+}
+
+def LLMFuseNormQKV : Pass<"llm-fuse-norm-qkv", "::mlir::func::FuncOp"> {
+  let summary = "join a norm and the Q, K and V projections";
+  let description = [{
+    ```
+             x                              x
+             │                              │
+            norm                     ┌ fused @norm_qkv ┐
+          ┌──┼──┐                    │      norm       │
+          Q  K  V         ─▶         │ linear [Q; K; V]│
+          │  │  │                    └────────┬────────┘
+                                     slice  slice  slice
+    ```
+    One pass over the activations and one stream of weights instead of three. It fires when the three projections are the
+    only users of the norm, have the same columns and storage, and all or none have a bias.
+  }];
+}
+
+def LLMMHAToGQA : Pass<"llm-mha-to-gqa", "::mlir::func::FuncOp"> {
+  let summary = "let query heads share key and value heads";
+  let description = [{
+    Attention over heads that `llm.repeat_kv` copied becomes grouped-query attention over the original heads: query head h
+    reads key head `h / group`.
+  }];
+}
+
+def LLMPagedAttention : Pass<"llm-paged-attention", "::mlir::func::FuncOp"> {
+  let summary = "read keys and values where they lie in the cache";
+  let description = [{`llm.kv_read` followed by `llm.attention` becomes `llm.paged_attention`.}];
+}
+
+def LLMFuseGatedMLP : Pass<"llm-fuse-gated-mlp", "::mlir::func::FuncOp"> {
+  let summary = "join a norm, gate and up projections and their product";
+  let description = [{
+    ```
+             x                               x
+             │                               │
+            norm                    ┌ fused @gated_mlp ┐
+          ┌──┴──┐                   │       norm       │
+        gate    up         ─▶       │linear [gate; up] │
+          │     │                   │  act(g) * u      │
+         act    │                   └────────┬─────────┘
+          └─ * ─┘
+    ```
+    The norm is joined when the two projections are its only users.
+  }];
+}
+
+def LLMFuseResidualNorm : Pass<"llm-fuse-residual-norm", "::mlir::func::FuncOp"> {
+  let summary = "join a residual sum and the norm of it";
+  let description = [{
+    `%s = llm.add %x, %y` and `llm.rms_norm %s` become one `llm.fused @residual_norm` with two results, the sum and its norm.
+    Norms that another fusion has taken are left alone.
+  }];
+}
+
+def LLMFuseLinearResidual : Pass<"llm-fuse-linear-residual", "::mlir::func::FuncOp"> {
+  let summary = "join a projection and the residual sum after it";
+  let description = [{`llm.add %x, (llm.linear ...)` becomes `llm.fused @linear_residual`; the linear has no other user.}];
+}
+
+def LLMFuseRope : Pass<"llm-fuse-rope", "::mlir::func::FuncOp"> {
+  let summary = "join rotation, cache update and attention in @decode";
+  let description = [{
+    With one token for each sequence, whoever attends with a KV head may also rotate and store that head's key: no other
+    work reads it in this step. So `rope(q)`, `rope(k)`, `kv_append` and `paged_attention` become `llm.fused @rope_attention`, one
+    stage instead of four.
+  }];
+}
+
+def LLMQuantize : Pass<"llm-quantize", "::mlir::ModuleOp"> {
+  let summary = "choose how weights are stored in the executable";
+  let description = [{
+    Inserts `llm.weight_convert` after `llm.weight`. Vectors become f32. `stored` leaves matrices as the checkpoint has them;
+    `f32`, `bf16`, `f16` decode; `int8` and `int4` quantise in groups of 32 columns (q8_0, q4_1) and warn when the
+    checkpoint was quantised already.
+  }];
+  let options = [Option<"precision", "precision", "std::string", "\"stored\"",
+                        "stored, f32, bf16, f16, int8 or int4">];
+}
+
+def LLMPackWeights : Pass<"llm-pack-weights", "::mlir::ModuleOp"> {
+  let summary = "pack matrices for kernels";
+  let description = [{
+    Wraps every matrix that an operation reads in `llm.weight_pack`: 16 rows interleaved, so that one cache line feeds 16
+    outputs.
+  }];
+}
+
+def LLMToSched : Pass<"llm-to-sched", "::mlir::ModuleOp"> {
+  let summary = "turn the phases into programs of stages";
+  let description = [{
+    Each operation or fusion becomes a `sched.stage` that calls a `sched.kernel`; equal ones share the kernel. Slices of a
+    buffer become views. Weights move to `sched.weight` recipes, placed one after another. A barrier is put before a
+    stage that reads what was written since the last one.
+  }];
+  let dependentDialects = ["::tenon::sched::SchedDialect"];
+}
+
+def SchedPlanBuffers : Pass<"sched-plan-buffers", "::mlir::ModuleOp"> {
+  let summary = "place buffers in the arena";
+  let description = [{
+    Two buffers may share bytes when a barrier stands between the last use of one and the first of the other. Largest
+    first, each at the lowest offset where it fits.
+  }];
+}
+
+#endif // TENON_PASSES_TD

@@ -1,0 +1,181 @@
+#include "runtime/Engine.h"
+
+#include "runtime/Error.h"
+#include "runtime/Machine.h"
+#include "runtime/Matmul.h"
+
+#include <algorithm>
+
+namespace tenon::rt {
+
+static constexpr int waveTokens = 512;
+static constexpr int waveScored = 64;
+// Shorter batches are not worth loading oneDNN for.
+static constexpr int oneDnnTokens = 32;
+
+const tenon_variant &chooseVariant(const tenon_compiled &compiled) {
+  std::string lacking;
+  for (int i = 0; i < compiled.variant_count; ++i) {
+    const tenon_variant &variant = compiled.variants[i];
+    std::string missing = missingFeature(variant.features);
+    if (missing.empty())
+      return variant;
+    lacking += fmt::format("{}{} needs {}", lacking.empty() ? "" : ", ", variant.name, missing);
+  }
+  throw Error(ExitMachine, fmt::format("this CPU runs none of the compiled variants: {}; compile "
+                                       "with --mcpu for this machine",
+                                       lacking.empty() ? "there are none" : lacking));
+}
+
+static int teamSize(const tenon_compiled &compiled, int requested) {
+  int threads = requested > 0 ? requested : allowedCpus();
+  return compiled.max_threads > 0 ? std::min(threads, compiled.max_threads) : threads;
+}
+
+Engine::Engine(const tenon_compiled &compiled, const Artefact &artefact,
+               const EngineOptions &options)
+    : compiled(compiled), artefact(artefact), chosen(chooseVariant(compiled)),
+      team(teamSize(compiled, options.threads), options.pin),
+      kvPool(compiled.layers, compiled.block_bytes,
+             options.cacheBlocks > 0 ? options.cacheBlocks : KvPool::blocksFor(compiled.context)) {
+  services.barrier = [](const tenon_env *env) { static_cast<ThreadTeam *>(env->team)->barrier(); };
+  scratchStride = (chosen.scratch_bytes + 4095) / 4096 * 4096;
+  scratch = Mapping::ofZeros(scratchStride * team.size(), "kernel scratch");
+}
+
+void Engine::check(const std::vector<Work> &works) const {
+  for (const Work &work : works) {
+    for (int i = 0; i < work.count; ++i)
+      if (work.ids[i] < 0 || work.ids[i] >= compiled.vocab)
+        refuse("token id {} (at index {}) is outside the vocabulary 0..{}", work.ids[i], i,
+               compiled.vocab - 1);
+    if (int64_t length = int64_t(work.sequence->length()) + work.count; length > compiled.context)
+      refuse("{} tokens are longer than the context of {}", length, compiled.context);
+  }
+}
+
+void Engine::step(const std::vector<Work> &works, const RowSink &sink) {
+  check(works);
+  bool decode = !works.empty() && std::all_of(works.begin(), works.end(), [](const Work &work) {
+    return work.count == 1 && work.score != Score::None;
+  });
+  if (decode) {
+    pieces.clear();
+    for (int i = 0; i < static_cast<int>(works.size()); ++i)
+      pieces.push_back({i, 0, 1, true, false});
+    runBatch(works, chosen.decode, sink);
+    return;
+  }
+  int work = 0, taken = 0; // taken: tokens of works[work] that earlier waves have run
+  while (work < static_cast<int>(works.size())) {
+    int tokens = 0, scored = 0;
+    for (pieces.clear(); work < static_cast<int>(works.size());) {
+      const Work &next = works[work];
+      int rest = next.count - taken;
+      int count = std::min(rest, waveTokens - tokens);
+      if (next.score == Score::All)
+        count = std::min(count, waveScored - scored);
+      else if (next.score == Score::Last && scored == waveScored)
+        count = std::min(count, rest - 1);
+      if (count <= 0 && rest > 0)
+        break; // the wave is full
+      bool finishes = count == rest;
+      bool scoresLast = next.score == Score::Last && finishes && count > 0;
+      bool scoresAll = next.score == Score::All;
+      if (count > 0)
+        pieces.push_back({work, taken, count, scoresLast, scoresAll});
+      tokens += count;
+      scored += scoresAll ? count : scoresLast;
+      taken = finishes ? 0 : taken + count;
+      work += finishes;
+      if (!finishes)
+        break;
+    }
+    if (!pieces.empty())
+      runBatch(works, chosen.prefill, sink);
+  }
+}
+
+void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, const RowSink &sink) {
+  // Room for all pieces first, or for none.
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    try {
+      works[pieces[i].work].sequence->append(pieces[i].count);
+    } catch (const KvExhausted &) {
+      while (i-- > 0) {
+        KvSequence &sequence = *works[pieces[i].work].sequence;
+        sequence.truncate(sequence.length() - pieces[i].count);
+      }
+      throw;
+    }
+  }
+
+  size_t maxBlocks = 0;
+  for (const Piece &piece : pieces)
+    maxBlocks = std::max(maxBlocks, works[piece.work].sequence->blocks().size());
+  ids.clear(), positions.clear(), sequenceOf.clear(), lengths.clear(), scoredRows.clear();
+  starts.assign(1, 0);
+  blockTable.assign(maxBlocks * pieces.size(), 0);
+  for (size_t s = 0; s < pieces.size(); ++s) {
+    const Piece &piece = pieces[s];
+    const KvSequence &sequence = *works[piece.work].sequence;
+    int begin = static_cast<int>(ids.size());
+    for (int i = 0; i < piece.count; ++i) {
+      ids.push_back(works[piece.work].ids[piece.first + i]);
+      positions.push_back(sequence.length() - piece.count + i);
+      sequenceOf.push_back(static_cast<int32_t>(s));
+      if (piece.scoresAll || (piece.scoresLast && i + 1 == piece.count))
+        scoredRows.push_back(begin + i);
+    }
+    starts.push_back(static_cast<int32_t>(ids.size()));
+    lengths.push_back(sequence.length());
+    std::copy(sequence.blocks().begin(), sequence.blocks().end(),
+              blockTable.begin() + s * maxBlocks);
+  }
+  const int64_t T = static_cast<int64_t>(ids.size());
+  const int64_t R = static_cast<int64_t>(scoredRows.size());
+  tenon_batch batch = {static_cast<int32_t>(T),
+                       static_cast<int32_t>(pieces.size()),
+                       static_cast<int32_t>(R),
+                       static_cast<int32_t>(maxBlocks),
+                       ids.data(),
+                       positions.data(),
+                       sequenceOf.data(),
+                       starts.data(),
+                       lengths.data(),
+                       blockTable.data(),
+                       scoredRows.data()};
+
+  int64_t arenaBytes = T * compiled.arena_token_bytes + R * compiled.arena_scored_bytes;
+  if (arenaBytes > arena.size()) {
+    arena = Mapping(); // the old one goes first
+    arena = Mapping::ofZeros(arenaBytes, "activations");
+  }
+  // A row must not depend on its neighbours when decoding, so decode never uses oneDNN.
+  services.matmul =
+      program == chosen.prefill && T >= oneDnnTokens && !oneDnnFailed() ? matmul : nullptr;
+  team.run([&](int thread) {
+    tenon_env env = {&batch, &services,   scratch.data() + thread * scratchStride,
+                     thread, team.size(), kvPool.blocks(),
+                     &team};
+    program(&env, arena.data(), artefact.weights(), kvPool.base());
+  });
+
+  const char *logits = arena.data() + T * compiled.arena_token_bytes + R * compiled.logits_offset;
+  Row row;
+  row.hiddens.resize(static_cast<size_t>(compiled.hidden_count));
+  for (int64_t r = 0; r < R; ++r) {
+    const int32_t token = scoredRows[r];
+    const Piece &piece = pieces[sequenceOf[token]];
+    row.work = piece.work;
+    row.token = piece.first + token - starts[sequenceOf[token]];
+    row.logits = reinterpret_cast<const float *>(logits) + r * compiled.vocab;
+    for (int h = 0; h < compiled.hidden_count; ++h)
+      row.hiddens[h] =
+          reinterpret_cast<const float *>(arena.data() + T * compiled.hidden_offsets[h]) +
+          int64_t(token) * compiled.hidden_width;
+    sink(row);
+  }
+}
+
+} // namespace tenon::rt

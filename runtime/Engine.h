@@ -1,0 +1,93 @@
+// Runs the compiled program: turns sequences with new tokens into ragged batches, and steps.
+//
+//   Work{A, 3 tokens}  ┐              ┌─ every work brings 1 token to score:   decode
+//   Work{B, 1 token}   ┼─ step(works) ┤
+//   Work{C, 900 tokens}┘              └─ otherwise: prefill, in waves of at most 512 tokens
+//                                        (and 64 scored rows, which bounds the logits)
+//        wave 1:  A A A B C C C …        wave 2:  C C C …
+//
+// Rows are answered through a sink while their wave's results lie in the arena.
+#ifndef TENON_RUNTIME_ENGINE_H
+#define TENON_RUNTIME_ENGINE_H
+
+#include "runtime/Artefact.h"
+#include "runtime/KvPool.h"
+#include "runtime/Mapping.h"
+#include "runtime/ThreadTeam.h"
+#include "runtime/kernel_abi.h"
+
+#include <functional>
+#include <vector>
+
+namespace tenon::rt {
+
+enum class Score { None, Last, All };
+
+// One sequence's share of a step.
+struct Work {
+  KvSequence *sequence;
+  const int32_t *ids;
+  int count;
+  Score score;
+};
+
+// A scored row; valid during the sink's call only.
+struct Row {
+  int work;            // index into the step's works
+  int token;           // index into the work's ids
+  const float *logits; // [vocab]
+  std::vector<const float *>
+      hiddens; // [hidden_count] rows of [hidden_width]; empty unless compiled in
+};
+using RowSink = std::function<void(const Row &)>;
+
+struct EngineOptions {
+  int threads = 0; // 0: as many as CPUs allowed
+  bool pin = false;
+  int64_t cacheBlocks = 0; // 0: enough for one sequence of the model's context
+};
+
+class Engine {
+public:
+  // `artefact` must live longer. Throws with ExitMachine when no variant runs on this CPU.
+  Engine(const tenon_compiled &compiled, const Artefact &artefact, const EngineOptions &options);
+
+  KvPool &pool() { return kvPool; }
+  int vocab() const { return compiled.vocab; }
+  int context() const { return compiled.context; }
+  int threads() const { return team.size(); }
+  const tenon_variant &variant() const { return chosen; }
+
+  // Appends each work's tokens to its sequence and answers its scored rows, in order within a work.
+  // Refuses ids outside the vocabulary and sequences longer than the context before anything runs.
+  void step(const std::vector<Work> &works, const RowSink &sink);
+
+private:
+  struct Piece { // a run of one work's tokens in the batch being built
+    int work, first, count;
+    bool scoresLast, scoresAll;
+  };
+
+  void check(const std::vector<Work> &works) const;
+  void runBatch(const std::vector<Work> &works, tenon_program *program, const RowSink &sink);
+
+  const tenon_compiled &compiled;
+  const Artefact &artefact;
+  const tenon_variant &chosen;
+  ThreadTeam team;
+  KvPool kvPool;
+  Mapping arena, scratch;
+  int64_t scratchStride = 0;
+  tenon_services services = {};
+
+  // The batch being built; members so that decoding allocates nothing.
+  std::vector<Piece> pieces;
+  std::vector<int32_t> ids, positions, sequenceOf, starts, lengths, blockTable, scoredRows;
+};
+
+// The first variant whose features this CPU has.
+const tenon_variant &chooseVariant(const tenon_compiled &compiled);
+
+} // namespace tenon::rt
+
+#endif // TENON_RUNTIME_ENGINE_H

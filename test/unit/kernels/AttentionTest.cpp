@@ -1,0 +1,305 @@
+// Attention over the paged cache: golden cases (causal, grouped, window, softcap, scale), ragged
+// batches against double precision, and bit-equality under every cut of the work.
+#include "Kernels.h"
+#include "Oracle.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace {
+
+struct Heads {
+  int32_t heads, kvHeads, dim;
+  int32_t width() const { return heads * dim; }
+  int32_t kvWidth() const { return kvHeads * dim; }
+};
+
+int64_t poolBytes(const Heads &h, const Batch &batch) {
+  return batch.blocks() * 2 * TENON_BLOCK_TOKENS * h.kvWidth() * 4;
+}
+
+tk_attention_shape attentionShape(const Heads &h, int32_t dtype = TENON_F32) {
+  tk_attention_shape s = {};
+  s.heads = h.heads;
+  s.kv_heads = h.kvHeads;
+  s.head_dim = h.dim;
+  s.q_stride = s.out_stride = h.width();
+  s.kv_dtype = dtype;
+  s.scale = 1 / std::sqrt(float(h.dim));
+  return s;
+}
+
+class AttentionTest : public KernelTest {
+protected:
+  // A cache with the first lengths[s] rows of each sequence's k and v; whatever was not written is
+  // NaN.
+  std::vector<char> fill(const Heads &h, int32_t dtype, std::vector<int32_t> lengths,
+                         const std::vector<float> &k, const std::vector<float> &v,
+                         const Batch &like) {
+    Batch batch(lengths);
+    batch.blockTable = like.blockTable;
+    tenon_batch &raw = const_cast<tenon_batch &>(batch.get());
+    raw.block_table = batch.blockTable.data();
+    raw.max_blocks = like.get().max_blocks;
+    std::vector<char> pool(poolBytes(h, like), char(0xff));
+    tk_kv_append_shape shape = {h.kvHeads, h.dim, h.kvWidth(), h.kvWidth(), dtype};
+    runKernel(level().tk_kv_append, &shape, {k.data(), v.data(), pool.data()}, batch, 2);
+    return pool;
+  }
+
+  std::vector<float> attend(const tk_attention_shape &shape, const Batch &batch,
+                            const std::vector<float> &q, std::vector<char> &pool, int threads = 1) {
+    std::vector<float> out(q.size(), -9);
+    std::vector<char> partials(
+        batch.tokens() * tk_attention_partial_bytes(shape.heads, shape.head_dim, shape.context),
+        -1);
+    runKernel(level().tk_attention, &shape, {q.data(), pool.data(), out.data(), partials.data()},
+              batch, threads, tk_attention_scratch(&shape));
+    return out;
+  }
+};
+
+// [heads, positions, dim] to [positions, heads · dim], positions first .. last - 1.
+std::vector<float> byToken(const GoldenTensor &t, int64_t first, int64_t last) {
+  int64_t heads = t.dim(1), positions = t.dim(2), dim = t.dim(3);
+  std::vector<float> result;
+  for (int64_t p = first; p < last; ++p)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t d = 0; d < dim; ++d)
+        result.push_back(float(t.values[(h * positions + p) * dim + d]));
+  return result;
+}
+
+TEST_P(AttentionTest, Golden) {
+  auto golden = readOracle("attention/attention.safetensors");
+  struct Case {
+    const char *name, *out;
+    int32_t firstQuery, queries, keys; // queries are the last of the keys' positions
+    int32_t window = 0;
+    const char *scale = nullptr, *cap = nullptr;
+  };
+  for (Case c : {Case{"gqa", "gqa.prefill4", 0, 4, 4}, Case{"gqa", "gqa.decode5", 4, 1, 5},
+                 Case{"gqa", "gqa.decode6", 5, 1, 6}, Case{"offset7", "offset7", 0, 3, 10},
+                 Case{"window4", "window4", 0, 12, 12, 4},
+                 Case{"window4_decode", "window4_decode", 0, 1, 12, 4},
+                 Case{"softcap", "softcap", 0, 5, 5, 0, nullptr, "softcap.cap"},
+                 Case{"scale", "scale", 0, 5, 5, 0, "scale.scale"},
+                 Case{"large_scores", "large_scores", 0, 4, 4}}) {
+    SCOPED_TRACE(c.out);
+    const GoldenTensor &q = golden[std::string(c.name) + ".q"],
+                       &k = golden[std::string(c.name) + ".k"];
+    Heads h = {int32_t(q.dim(1)), int32_t(k.dim(1)), int32_t(q.dim(3))};
+    tk_attention_shape shape = attentionShape(h);
+    shape.window = c.window;
+    if (c.scale)
+      shape.scale = float(golden[c.scale].values[0]);
+    if (c.cap)
+      shape.softcap = float(golden[c.cap].values[0]);
+    const GoldenTensor &out = golden[std::string(c.out) + ".out"];
+    std::vector<float> wanted = byToken(out, 0, c.queries);
+    Batch batch({c.queries}, {c.keys - c.queries});
+    std::vector<char> pool = fill(h, TENON_F32, {c.keys}, byToken(k, 0, c.keys),
+                                  byToken(golden[std::string(c.name) + ".v"], 0, c.keys), batch);
+    std::vector<float> queries = byToken(q, c.firstQuery, c.firstQuery + c.queries);
+    for (int threads : {1, 2, 5})
+      expectNear(attend(shape, batch, queries, pool, threads), {wanted.begin(), wanted.end()},
+                 1e-5);
+    if (c.queries == 1) {
+      shape.decode = 1;
+      expectNear(attend(shape, batch, queries, pool, 2), {wanted.begin(), wanted.end()}, 1e-5);
+    }
+  }
+}
+
+// A ragged batch over random keys and values, and its answer in double precision.
+struct Ragged {
+  Heads heads;
+  std::vector<int32_t> counts, cached, lengths;
+  std::vector<float> q, k, v; // k and v: all positions of sequence 0, then of sequence 1, ...
+
+  Ragged(Heads heads, std::vector<int32_t> counts, std::vector<int32_t> cached)
+      : heads(heads), counts(counts), cached(cached) {
+    int32_t tokens = 0, keys = 0;
+    for (size_t s = 0; s < counts.size(); ++s) {
+      lengths.push_back(counts[s] + cached[s]);
+      tokens += counts[s];
+      keys += lengths[s];
+    }
+    q = randomFloats(int64_t(tokens) * heads.width(), 11, 2);
+    k = randomFloats(int64_t(keys) * heads.kvWidth(), 12);
+    v = randomFloats(int64_t(keys) * heads.kvWidth(), 13);
+  }
+
+  std::vector<double> answer(const tk_attention_shape &s) const {
+    std::vector<double> out(q.size());
+    int64_t token = 0, firstKey = 0;
+    for (size_t seq = 0; seq < counts.size(); firstKey += lengths[seq++])
+      for (int32_t i = 0; i < counts[seq]; ++i, ++token)
+        for (int32_t h = 0; h < heads.heads; ++h) {
+          int32_t position = cached[seq] + i, kvHead = h / (heads.heads / heads.kvHeads);
+          int32_t first = s.window ? std::max(0, position - s.window + 1) : 0;
+          std::vector<double> scores;
+          for (int32_t j = first; j <= position; ++j) {
+            double score = 0;
+            for (int32_t d = 0; d < heads.dim; ++d)
+              score += double(q[token * heads.width() + h * heads.dim + d]) *
+                       k[(firstKey + j) * heads.kvWidth() + kvHead * heads.dim + d];
+            score *= s.scale;
+            scores.push_back(s.softcap != 0 ? s.softcap * std::tanh(score / s.softcap) : score);
+          }
+          double max = *std::max_element(scores.begin(), scores.end()), sum = 0;
+          for (double &score : scores)
+            sum += score = std::exp(score - max);
+          for (int32_t j = first; j <= position; ++j)
+            for (int32_t d = 0; d < heads.dim; ++d)
+              out[token * heads.width() + h * heads.dim + d] +=
+                  scores[j - first] / sum *
+                  v[(firstKey + j) * heads.kvWidth() + kvHead * heads.dim + d];
+        }
+    return out;
+  }
+};
+
+// Odd sizes: heads of 8, 24 and 80, groups of 1, 3 and 71, lengths on and beside blocks and spans.
+const Heads oddHeads[] = {{3, 3, 8}, {9, 3, 24}, {8, 2, 64}, {71, 1, 16}, {2, 1, 80}, {3, 1, 96}};
+
+TEST_P(AttentionTest, RaggedPrefill) {
+  for (const Heads &h : oddHeads) {
+    SCOPED_TRACE(h.dim);
+    Ragged ragged(h, {5, 1, 70, 33}, {0, 300, 63, 15});
+    Batch batch(ragged.counts, ragged.cached);
+    std::vector<char> pool = fill(h, TENON_F32, ragged.lengths, ragged.k, ragged.v, batch);
+    for (auto [window, softcap] : {std::pair{0, 0.0f}, {20, 0.0f}, {0, 3.0f}}) {
+      tk_attention_shape shape = attentionShape(h);
+      shape.window = window;
+      shape.softcap = softcap;
+      std::vector<float> one = attend(shape, batch, ragged.q, pool);
+      expectNear(one, ragged.answer(shape), 1e-5);
+      for (int threads : {2, 3, 7})
+        EXPECT_EQ(attend(shape, batch, ragged.q, pool, threads), one);
+    }
+  }
+}
+
+TEST_P(AttentionTest, PrefillRowIgnoresNeighbours) {
+  // The last 33 tokens of a sequence alone, after a longer cached part, and beside another
+  // sequence.
+  Heads h = {9, 3, 24};
+  Ragged ragged(h, {103}, {0});
+  tk_attention_shape shape = attentionShape(h);
+  shape.window = 50;
+  Batch whole({103});
+  std::vector<char> pool = fill(h, TENON_F32, {103}, ragged.k, ragged.v, whole);
+  std::vector<float> all = attend(shape, whole, ragged.q, pool, 2);
+  for (int32_t count : {33, 32, 1}) {
+    Batch tail({count}, {103 - count});
+    std::vector<float> q(ragged.q.end() - count * h.width(), ragged.q.end());
+    EXPECT_EQ(attend(shape, tail, q, pool),
+              std::vector<float>(all.end() - count * h.width(), all.end()));
+  }
+}
+
+TEST_P(AttentionTest, RaggedDecode) {
+  for (const Heads &h : oddHeads) {
+    SCOPED_TRACE(h.dim);
+    Ragged ragged(h, {1, 1, 1, 1, 1}, {0, 15, 16, 255, 700});
+    Batch batch(ragged.counts, ragged.cached);
+    std::vector<char> pool = fill(h, TENON_F32, ragged.lengths, ragged.k, ragged.v, batch);
+    for (auto [window, softcap] : {std::pair{0, 0.0f}, {300, 0.0f}, {0, 3.0f}}) {
+      tk_attention_shape shape = attentionShape(h);
+      shape.window = window;
+      shape.softcap = softcap;
+      shape.decode = 1;
+      std::vector<float> one = attend(shape, batch, ragged.q, pool);
+      expectNear(one, ragged.answer(shape), 1e-5);
+      shape.context = 800;
+      for (int threads : {1, 2, 3, 8})
+        for (int split : {0, 1}) {
+          shape.split = split;
+          EXPECT_EQ(attend(shape, batch, ragged.q, pool, threads), one);
+        }
+    }
+  }
+}
+
+TEST_P(AttentionTest, SmallCacheElements) {
+  // Inputs that bf16 and f16 hold exactly: with bf16 instructions probabilities are rounded,
+  // nothing else is.
+  for (auto [dtype, tolerance] : {std::pair{TENON_BF16, 1e-2}, {TENON_F16, 1e-5}}) {
+    for (const Heads &h : oddHeads) {
+      Ragged ragged(h, {1, 70}, {300, 63});
+      for (std::vector<float> *values : {&ragged.q, &ragged.k, &ragged.v})
+        for (float &x : *values)
+          x = std::nearbyint(x * 16) / 16;
+      Batch batch(ragged.counts, ragged.cached);
+      std::vector<char> pool = fill(h, dtype, ragged.lengths, ragged.k, ragged.v, batch);
+      tk_attention_shape shape = attentionShape(h, dtype);
+      shape.scale = 0.125f;
+      std::vector<double> want = ragged.answer(shape);
+      expectNear(attend(shape, batch, ragged.q, pool, 2), want, tolerance);
+      // The same rows one by one, as decode does.
+      Ragged last(h, {1, 1}, {300, 132});
+      Batch lastBatch(last.counts, last.cached);
+      std::vector<float> q(ragged.q.begin(), ragged.q.begin() + h.width());
+      q.insert(q.end(), ragged.q.end() - h.width(), ragged.q.end());
+      std::vector<double> lastWant(want.begin(), want.begin() + h.width());
+      lastWant.insert(lastWant.end(), want.end() - h.width(), want.end());
+      shape.decode = 1;
+      expectNear(attend(shape, lastBatch, q, pool, 2), lastWant, tolerance);
+    }
+  }
+}
+
+TEST_P(AttentionTest, RopeAttentionIsItsParts) {
+  for (auto [dtype, style] : {std::pair{TENON_F32, TK_ROPE_HALF},
+                              {TENON_BF16, TK_ROPE_INTERLEAVED},
+                              {TENON_F16, TK_ROPE_HALF}}) {
+    for (Heads h : {Heads{9, 3, 24}, Heads{4, 4, 64}, Heads{8, 1, 10}}) {
+      int32_t rotary = h.dim / 4 * 2, width = h.width() + 2 * h.kvWidth();
+      std::vector<int32_t> cached = {0, 16, 300, 31, 511};
+      Ragged history(h, {1, 1, 1, 1, 1}, cached);
+      Batch batch(history.counts, cached);
+      // q, k and v of the new tokens are views of one wide row.
+      std::vector<float> qkv = randomFloats(5 * width, 5), angles(5 * rotary);
+      std::vector<double> frequencies(rotary / 2);
+      for (int32_t i = 0; i < rotary / 2; ++i)
+        frequencies[i] = std::pow(1e4, -2.0 * i / rotary);
+      tk_rope_angles_shape angleShape = {rotary, rotary, 1};
+      runKernel(level().tk_rope_angles, &angleShape, {frequencies.data(), angles.data()}, batch);
+      float *q = qkv.data(), *k = q + h.width(), *v = k + h.kvWidth();
+
+      std::vector<char> pool = fill(h, dtype, history.lengths, history.k, history.v, batch);
+      std::vector<char> fused = pool;
+      std::vector<float> rotated(5 * h.width()), keys(5 * h.kvWidth());
+      tk_rope_shape ropeQ = {h.heads, h.dim, rotary, style, width, rotary, h.width()};
+      tk_rope_shape ropeK = {h.kvHeads, h.dim, rotary, style, width, rotary, h.kvWidth()};
+      runKernel(level().tk_rope, &ropeQ, {q, angles.data(), rotated.data()}, batch);
+      runKernel(level().tk_rope, &ropeK, {k, angles.data(), keys.data()}, batch);
+      tk_kv_append_shape append = {h.kvHeads, h.dim, h.kvWidth(), width, dtype};
+      runKernel(level().tk_kv_append, &append, {keys.data(), v, pool.data()}, batch);
+      tk_rope_attention_shape shape = {
+          attentionShape(h, dtype), width, width, rotary, style, rotary};
+      shape.attention.decode = 1;
+      shape.attention.context = 512;
+      std::vector<float> want = attend(shape.attention, batch, rotated, pool);
+
+      shape.attention.q_stride = width;
+      for (int threads : {1, 2, 5})
+        for (int split : {0, 1}) {
+          shape.attention.split = split;
+          std::vector<char> cache = fused;
+          std::vector<char> partials(5 * tk_attention_partial_bytes(h.heads, h.dim, 512));
+          std::vector<float> out(5 * h.width());
+          runKernel(level().tk_rope_attention, &shape,
+                    {q, k, v, angles.data(), cache.data(), out.data(), partials.data()}, batch,
+                    threads, tk_rope_attention_scratch(&shape));
+          EXPECT_EQ(out, want);
+          EXPECT_EQ(cache, pool);
+        }
+    }
+  }
+}
+
+TENON_KERNEL_TEST_SUITE(AttentionTest);
+
+} // namespace

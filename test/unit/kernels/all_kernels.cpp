@@ -1,0 +1,10 @@
+// Every kernel, for one instruction set level; TK_SUFFIX tells the levels apart.
+#include "attention.cpp"
+#include "elementwise.cpp"
+#include "embedding.cpp"
+#include "gated_mlp.cpp"
+#include "kv_append.cpp"
+#include "linear.cpp"
+#include "norm.cpp"
+#include "rope.cpp"
+#include "rope_attention.cpp"

@@ -1,0 +1,43 @@
+// The subcommands of `tenon`. Each adds itself to the command line and says what to do when it was chosen.
+#ifndef TENON_TOOLS_COMMAND_H
+#define TENON_TOOLS_COMMAND_H
+
+#include "codegen/Compile.h"
+#include "frontend/Frontend.h"
+#include <CLI/CLI.hpp>
+
+namespace tenon {
+
+// What every command that reads a model takes.
+struct ModelArguments {
+  std::string path;
+  std::vector<std::string> sets;
+  ModelOptions options;
+
+  void add(CLI::App &app);
+  // Splits the sets and fills in where the models lie.
+  llvm::Expected<ModelOptions> resolve() const;
+};
+
+// What every command that compiles takes.
+struct CompileArguments {
+  ModelArguments model;
+  CompileOptions options;
+  std::string weightsForm = "appended";
+  std::string cpus = "native";
+
+  void add(CLI::App &app);
+  // Loads the model and compiles it to `output`.
+  llvm::Error compile(const std::string &output, bool isQuiet);
+};
+
+using Action = std::function<llvm::Error()>;
+Action addCompile(CLI::App &app);
+Action addImport(CLI::App &app);
+Action addRun(CLI::App &app);
+Action addPlan(CLI::App &app);
+Action addTokenize(CLI::App &app);
+
+} // namespace tenon
+
+#endif // TENON_TOOLS_COMMAND_H

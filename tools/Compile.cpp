@@ -1,0 +1,101 @@
+// tenon compile MODEL [-o OUT]; also the part that `tenon run` shares.
+#include "codegen/Error.h"
+#include "tools/Command.h"
+#include "tools/Locations.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <chrono>
+
+using namespace mlir;
+
+namespace tenon {
+
+void ModelArguments::add(CLI::App &app) {
+  app.add_option("MODEL", path, "a model YAML, a Hugging Face folder or a .gguf file")->required();
+  app.add_option("--set", sets, "replace a number of the model: --set layers=2")->type_name("KEY=VALUE");
+  app.add_option("--weights", options.weights, "a checkpoint, or random:SEED")->type_name("PATH");
+  app.add_option("--context", options.context, "longest sequence")->check(CLI::PositiveNumber);
+  app.add_flag("--allow-unused-config", options.allowUnusedConfig, "accept config keys that are not understood");
+}
+
+llvm::Expected<ModelOptions> ModelArguments::resolve() const {
+  ModelOptions resolved = options;
+  resolved.modelsDirectory = getModelsFolder();
+  for (llvm::StringRef set : sets) {
+    auto [key, value] = set.split('=');
+    if (key.empty() || value.empty())
+      return refused("--set " + set + ": expected key=value");
+    resolved.sets.push_back({key.str(), value.str()});
+  }
+  return resolved;
+}
+
+void CompileArguments::add(CLI::App &app) {
+  model.add(app);
+  app.add_option("--target", options.target, "cpu, cuda or reference");
+  app.add_option("--precision", options.precision, "stored, f32, bf16, f16, int8 or int4");
+  app.add_option("--kv-dtype", options.cacheType, "element of the KV cache: f32, bf16 or f16");
+  app.add_option("--weights-form", weightsForm, "appended or sidecar")
+      ->check(CLI::IsMember({"appended", "sidecar"}));
+  app.add_option("--mcpu", cpus, "native, or a list such as avx512-vnni,x86-64-v3");
+  app.add_option("--disable", options.disabledPasses, "leave out a pass: --disable=llm-fuse-rope")->delimiter(',');
+  app.add_flag("--emit-hidden", model.options.emitHidden, "let `OUT logits --hidden` see every layer");
+  app.add_option("--dump-phases", options.dumpFolder, "write the IR after each phase into a folder");
+}
+
+llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
+  llvm::Expected<ModelOptions> modelOptions = model.resolve();
+  if (!modelOptions)
+    return modelOptions.takeError();
+  auto start = std::chrono::steady_clock::now();
+  auto progress = [&](llvm::StringRef what) {
+    if (isQuiet)
+      return;
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    llvm::errs() << llvm::format("[%5.2f s] ", seconds) << what << '\n';
+  };
+
+  progress("reading " + model.path);
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  llvm::Expected<Model> loaded = loadModel(context, model.path, *modelOptions);
+  if (!loaded)
+    return loaded.takeError();
+
+  options.output = output;
+  options.sidecar = weightsForm == "sidecar";
+  options.machine.cpus = CLI::detail::split(cpus, ',');
+  options.machine.kernelFolder = getKernelFolder();
+  options.libraryFolder = getLibraryFolder();
+  options.onednnPath = getOneDNNPath();
+  if (auto licences = llvm::MemoryBuffer::getFile(getLicencesFile()))
+    options.licences = (*licences)->getBuffer().str();
+  options.progress = progress;
+  ModelFacts facts{loaded->name, loaded->architecture, loaded->digest, loaded->parameters,
+                   loaded->eos,  loaded->stop,         loaded->tokenizer};
+  if (llvm::Error error = compileModel(*loaded->module, loaded->weights.get(), facts, options))
+    return error;
+  if (output != "-")
+    progress("wrote " + output);
+  return llvm::Error::success();
+}
+
+Action addCompile(CLI::App &app) {
+  auto arguments = std::make_shared<CompileArguments>();
+  auto output = std::make_shared<std::string>();
+  arguments->add(app);
+  app.add_option("-o", *output, "where to write; default: the model's name, or standard output for IR");
+  app.add_option("--emit", arguments->options.emit, "exe, lib, obj, llvm, sched, llm or textbook");
+  return [=]() -> llvm::Error {
+    const std::string &emit = arguments->options.emit;
+    bool isText = emit == "textbook" || emit == "llm" || emit == "sched" || emit == "llvm";
+    if (output->empty()) {
+      llvm::StringRef stem = llvm::StringRef(arguments->model.path).rtrim('/').rsplit('/').second;
+      stem = stem.empty() ? llvm::StringRef(arguments->model.path) : stem;
+      *output = isText ? "-" : stem.rsplit('.').first.str() + (emit == "lib" ? ".so" : emit == "obj" ? ".o" : "");
+    }
+    return arguments->compile(*output, isText);
+  };
+}
+
+} // namespace tenon

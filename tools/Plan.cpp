@@ -1,0 +1,179 @@
+// tenon plan MODEL: parameters, memory and the shapes of attention, from the graph alone; needs no weights.
+#include "codegen/Error.h"
+#include "passes/Pipeline.h"
+#include "tools/Command.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace tenon::llm;
+
+namespace tenon {
+
+namespace {
+
+struct PlanArguments {
+  ModelArguments model;
+  int64_t batch = 1, prompt = 4, steps = 2;
+  std::string cacheType = "f16";
+  bool json = false;
+};
+
+using Shape = SmallVector<int64_t, 4>;
+
+// One forward pass: T tokens of each sequence meet a cache that then holds `length` positions.
+struct PlannedPhase {
+  std::string name;
+  int64_t tokens, length;
+  std::vector<std::pair<std::string, Shape>> tensors;
+};
+
+struct Plan {
+  std::string model;
+  int64_t parameters = 0, weightBytes = 0, cacheBytes = 0, context = 0;
+  std::vector<PlannedPhase> phases;
+};
+
+// Bytes of all checkpoint tensors, each once.
+int64_t getStoredBytes(ModuleOp module) {
+  int64_t bytes = 0;
+  llvm::StringSet<> seen;
+  module.walk([&](WeightOp op) {
+    if (seen.insert(op.getTensor()).second)
+      bytes += op.getResult().getType().getByteSize();
+  });
+  return bytes;
+}
+
+PlannedPhase planPhase(std::string name, int64_t batch, int64_t tokens, int64_t length, ModuleOp module) {
+  PlannedPhase phase{std::move(name), tokens, length, {}};
+  auto function = module.lookupSymbol<func::FuncOp>("prefill");
+  function.walk([&](PagedAttentionOp op) {
+    CacheType cache = op.getCache().getType();
+    int64_t heads = op.getNumHeads(), dim = cache.getHeadDim();
+    phase.tensors = {{"hidden", {batch, tokens, getColumns(op.getQuery())}},
+                     {"q", {batch, heads, tokens, dim}},
+                     {"k", {batch, cache.getHeads(), tokens, dim}},
+                     {"v", {batch, cache.getHeads(), tokens, dim}},
+                     {"k_cache", {batch, cache.getHeads(), length, dim}},
+                     {"v_cache", {batch, cache.getHeads(), length, dim}},
+                     {"scores", {batch, heads, tokens, length}}};
+    return WalkResult::interrupt(); // layers are alike
+  });
+  function.walk([&](EmbeddingOp op) { phase.tensors[0].second.back() = getColumns(op); });
+  phase.tensors.push_back({"logits", {batch, 1, module->getAttrOfType<IntegerAttr>("llm.vocab").getInt()}});
+  return phase;
+}
+
+llvm::Expected<Plan> makePlan(const PlanArguments &arguments) {
+  llvm::Expected<ModelOptions> options = arguments.model.resolve();
+  if (!options)
+    return options.takeError();
+  options->needWeights = false;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  llvm::Expected<Model> model = loadModel(context, arguments.model.path, *options);
+  if (!model)
+    return model.takeError();
+  if (arguments.prompt + arguments.steps > model->context)
+    return refused("--prompt " + llvm::Twine(arguments.prompt) + " and --steps " + llvm::Twine(arguments.steps) +
+                   " do not fit the context of " + llvm::Twine(model->context));
+
+  Plan plan;
+  plan.model = model->name;
+  plan.parameters = model->parameters;
+  plan.context = model->context;
+  plan.weightBytes = getStoredBytes(*model->module);
+  PipelineOptions pipeline;
+  pipeline.cacheType = arguments.cacheType;
+  PassManager manager(&context);
+  buildPipeline(manager, pipeline, Phase::attention);
+  if (failed(manager.run(*model->module)))
+    return refused(model->name + ": the graph cannot be planned");
+
+  model->module->walk([&](func::FuncOp function) {
+    for (Type type : function.getArgumentTypes())
+      if (auto cache = dyn_cast<CacheType>(type))
+        plan.cacheBytes = arguments.batch * plan.context * cache.getLayers() * 2 * cache.getWidth() *
+                          (cache.getElementType().getIntOrFloatBitWidth() / 8);
+  });
+  plan.phases.push_back(planPhase("prefill", arguments.batch, arguments.prompt, arguments.prompt, *model->module));
+  for (int64_t step = 1; step <= arguments.steps; ++step)
+    plan.phases.push_back(planPhase("decode", arguments.batch, 1, arguments.prompt + step, *model->module));
+  return plan;
+}
+
+std::string formatBytes(int64_t bytes) {
+  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = bytes;
+  int unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit)
+    value /= 1024;
+  return llvm::formatv("{0:f2} {1}", value, units[unit]);
+}
+
+void printText(const Plan &plan, const PlanArguments &arguments) {
+  llvm::outs() << "model         " << plan.model << '\n'
+               << "parameters    " << plan.parameters << '\n'
+               << "weights       " << formatBytes(plan.weightBytes) << '\n'
+               << "KV cache      " << formatBytes(plan.cacheBytes) << " (batch " << arguments.batch << ", "
+               << plan.context << " positions, " << arguments.cacheType << ")\n";
+  for (const PlannedPhase &phase : plan.phases) {
+    llvm::outs() << '\n' << phase.name << ", cache length " << phase.length << '\n';
+    for (const auto &[name, shape] : phase.tensors) {
+      llvm::outs() << "  " << llvm::left_justify(name, 10) << " [";
+      llvm::interleave(shape, llvm::outs(), ",");
+      llvm::outs() << "]\n";
+    }
+  }
+}
+
+void printJson(const Plan &plan, const PlanArguments &arguments) {
+  llvm::json::OStream json(llvm::outs(), 2);
+  json.object([&] {
+    json.attribute("model", plan.model);
+    json.attribute("parameters", plan.parameters);
+    json.attribute("weight_bytes", plan.weightBytes);
+    json.attribute("kv_bytes", plan.cacheBytes);
+    json.attribute("kv_dtype", arguments.cacheType);
+    json.attribute("batch", arguments.batch);
+    json.attribute("context", plan.context);
+    json.attributeArray("phases", [&] {
+      for (const PlannedPhase &phase : plan.phases)
+        json.object([&] {
+          json.attribute("name", phase.name);
+          json.attribute("tokens", phase.tokens);
+          json.attribute("cache_length", phase.length);
+          json.attributeObject("tensors", [&] {
+            for (const auto &[name, shape] : phase.tensors)
+              json.attribute(name, llvm::json::Array(shape));
+          });
+        });
+    });
+  });
+  llvm::outs() << '\n';
+}
+
+} // namespace
+
+Action addPlan(CLI::App &app) {
+  auto arguments = std::make_shared<PlanArguments>();
+  arguments->model.add(app);
+  auto range = CLI::Range(int64_t(1), int64_t(1) << 20);
+  app.add_option("--batch", arguments->batch, "sequences")->check(range);
+  app.add_option("--prompt", arguments->prompt, "tokens of each prompt")->check(range);
+  app.add_option("--steps", arguments->steps, "decode steps to show")->check(CLI::Range(0, 4096));
+  app.add_option("--kv-dtype", arguments->cacheType, "element of the KV cache: f32, bf16 or f16")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+  app.add_flag("--json", arguments->json);
+  return [=]() -> llvm::Error {
+    llvm::Expected<Plan> plan = makePlan(*arguments);
+    if (!plan)
+      return plan.takeError();
+    (arguments->json ? printJson : printText)(*plan, *arguments);
+    return llvm::Error::success();
+  };
+}
+
+} // namespace tenon
