@@ -63,7 +63,8 @@ llvm::Expected<Model> loadModel(mlir::MLIRContext &context, llvm::StringRef path
 llvm::Expected<std::string> importModel(llvm::StringRef path, const ModelOptions &options);
 
 // The tokenizer blob (runtime/tokenizer/Blob.h) of a tokenizer.json or a .gguf file.
-llvm::Expected<std::vector<uint8_t>> buildTokenizer(llvm::StringRef path, llvm::StringRef modelsDirectory);
+llvm::Expected<std::vector<uint8_t>> buildTokenizer(llvm::StringRef path,
+                                                    llvm::StringRef modelsDirectory);
 
 } // namespace tenon
 

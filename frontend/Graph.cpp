@@ -112,7 +112,7 @@ public:
   }
 
   FailureOr<int64_t> getInteger(StringRef key, std::optional<int64_t> fallback) override {
-    return getScalar<int64_t>(key, fallback, "an integer",
+    return getScalar<int64_t>(key, fallback, "an integer within 2^31",
                               [](const Value &value) -> std::optional<int64_t> {
                                 const int64_t *integer = value.asInteger();
                                 if (!integer || *integer > maxDimension || *integer < -maxDimension)
@@ -409,8 +409,10 @@ LogicalResult GraphBuilder::addOperation(const Entry &node) {
                 node.key + ": arguments must be a map, got " + node.value.describe());
   Arguments arguments(*this, node);
   FailureOr<mlir::Value> result = (*operation)->buildFromTemplate(arguments);
-  if (failed(result) || !error.empty())
+  if (!error.empty())
     return failure();
+  if (failed(result)) // without having said why
+    return fail(node.place, node.key + ": cannot be built from these arguments");
   if (failed(arguments.checkAllRead()))
     return failure();
   stream = *result;

@@ -46,12 +46,13 @@ const Value *Value::findPath(StringRef path) const {
 }
 
 void Value::setPath(StringRef path, Value value, const Place &keyPlace) {
-  auto [head, tail] = path.split('.');
   if (!asMap())
     data = Map();
-  auto at = llvm::find_if(*asMap(), [&](const Entry &entry) { return entry.key == head; });
-  if (at == asMap()->end())
-    at = asMap()->insert(at, {head.str(), keyPlace, Value(std::monostate(), value.place)});
+  StringRef head = path.split('.').first, tail = path.split('.').second;
+  Map &map = *asMap();
+  auto at = llvm::find_if(map, [&](const Entry &entry) { return entry.key == head; });
+  if (at == map.end())
+    at = map.insert(at, {head.str(), keyPlace, Value(std::monostate(), value.place)});
   if (tail.empty())
     *at = {head.str(), keyPlace, std::move(value)};
   else

@@ -2,13 +2,12 @@
 // block apart into codes, scales and minima; both readings follow from it. The blocks, where `h` is
 // an IEEE half and everything is little-endian:
 //
-//   format  block                                                      value
-//   q4_0    d h | 16 B codes                                           d * (code - 8)
-//   q4_1    d h | m h | 16 B codes                                     d * code + m
-//   q8_0    d h | 32 int8 codes                                        d * code
-//   q4_k    d h | dmin h | 12 B 6-bit scales, mins | 128 B codes       d * scale * code - dmin * min
-//   q5_k    d h | dmin h | 12 B as q4_k | 32 B fifth bits | 128 B      d * scale * code - dmin * min
-//   q6_k    128 B low nibbles | 64 B upper bits | 16 int8 scales | d h d * scale * (code - 32)
+//   q4_0   d h | 16 B codes                                           d * (code - 8)
+//   q4_1   d h | m h | 16 B codes                                     d * code + m
+//   q8_0   d h | 32 int8 codes                                        d * code
+//   q4_k   d h | m h | 12 B scales, mins | 128 B codes                d * scale * code - m * min
+//   q5_k   d h | m h | 12 B as q4_k | 32 B fifth bits | 128 B codes   d * scale * code - m * min
+//   q6_k   128 B low nibbles | 64 B upper bits | 16 int8 scales | d h   d * scale * (code - 32)
 #include "ir/Storage.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/ErrorHandling.h"

@@ -2,6 +2,7 @@
 
 #include "runtime/Clock.h"
 #include "runtime/Error.h"
+#include "runtime/RowMath.h"
 #include "runtime/StopStrings.h"
 #include "runtime/tokenizer/TextStream.h"
 

@@ -32,11 +32,6 @@ struct SamplingOptions {
 // Refuses values that have no meaning (temperature -1, top-p 2), naming the option.
 void checkSampling(const SamplingOptions &options);
 
-struct Candidate {
-  int32_t id;
-  double value; // a logit, later a probability
-};
-
 class Sampler {
 public:
   Sampler(const SamplingOptions &options, int vocab);
@@ -44,34 +39,31 @@ public:
   int32_t sample(const float *logits, const std::vector<int32_t> &prompt,
                  const std::vector<int32_t> &output);
 
-  // The tokens that may be drawn with their probabilities, ids ascending unless top-p sorted them.
-  // Valid until the next call.
-  const std::vector<Candidate> &distribution(const float *logits,
-                                             const std::vector<int32_t> &prompt,
-                                             const std::vector<int32_t> &output);
+  // The probabilities it would draw by, [vocab].
+  std::vector<double> distribution(const float *logits, const std::vector<int32_t> &prompt,
+                                   const std::vector<int32_t> &output);
 
 private:
+  struct Candidate {
+    int32_t id;
+    float weight;
+  };
+
+  // Fills `candidates` with what may be drawn; returns the sum of their weights.
+  double choose(const float *logits, const std::vector<int32_t> &prompt,
+                const std::vector<int32_t> &output);
   bool changesLogits() const;
   void penalise(const std::vector<int32_t> &prompt, const std::vector<int32_t> &output);
   void banRepeatedNgrams(const std::vector<int32_t> &prompt, const std::vector<int32_t> &output);
-  template <typename Predicate> void drop(Predicate unwanted);
-  void keepTopK();
-  void keepTopP(); // on probabilities
+  float leastOfTopK();
+  void keepTopP(double mass);
 
   const SamplingOptions options;
   const int vocab;
   std::mt19937_64 random;
+  std::vector<float> weights; // [vocab] logits at first
   std::vector<Candidate> candidates;
 };
-
-// The lowest index of the largest value; NaN never wins. 0 when there is none.
-int32_t argmax(const float *values, int count);
-// log(sum(exp(values))), accurate to about 1e-6.
-double logSumExp(const float *values, int count);
-// Log-probability of `id` by the model itself, before penalties and temperature.
-inline double logProbability(const float *logits, int vocab, int32_t id) {
-  return double(logits[id]) - logSumExp(logits, vocab);
-}
 
 } // namespace tenon::rt
 

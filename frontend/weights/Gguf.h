@@ -3,8 +3,8 @@
 //
 //   "GGUF" | version u32 | tensors u64 | keys u64
 //   keys     x { key string | type u32 | value }              string = length u64, bytes
-//   tensors  x { name string | dimensions u32 | sizes u64, innermost first | type u32 | offset u64
-//   } padding to general.alignment (32) | data: tensor offsets count from here
+//   tensors  x { name string | rank u32 | sizes u64, innermost first | type u32 | offset u64 }
+//   padding to general.alignment (32) | data: tensor offsets count from here
 //
 // The file stays mapped. Nothing that it says is believed before it is compared with its size.
 #ifndef TENON_FRONTEND_WEIGHTS_GGUF_H
@@ -62,46 +62,33 @@ private:
   const uint8_t *data; // the first element
 };
 
-// The key-value pairs of a file. The typed getters want a key that must be there and be of that
-// kind: their error names the file, the key, the byte offset, what is there and what was wanted.
-// Use `find` for a key that may be absent.
-class GgufMetadata {
-public:
-  llvm::ArrayRef<GgufEntry> getEntries() const { return entries; } // in file order
-  const GgufValue *find(llvm::StringRef key) const;
-
-  llvm::Expected<llvm::StringRef> getString(llvm::StringRef key) const;
-  llvm::Expected<int64_t> getInteger(llvm::StringRef key) const;
-  llvm::Expected<double> getFloat(llvm::StringRef key) const;
-  llvm::Expected<bool> getBool(llvm::StringRef key) const;
-  llvm::Expected<std::vector<llvm::StringRef>> getStrings(llvm::StringRef key) const;
-  llvm::Expected<std::vector<int64_t>> getIntegers(llvm::StringRef key) const;
-  llvm::Expected<std::vector<double>> getFloats(llvm::StringRef key) const;
-
-private:
-  friend class GgufReader;
-
-  std::string fileName;
-  std::vector<GgufEntry> entries;
-  llvm::DenseMap<llvm::StringRef, size_t> indices;
-};
-
-class GgufFile final : public MappedWeights {
+class GgufFile final : public StoredWeights, public GgufMetadata {
 public:
   static llvm::Expected<std::unique_ptr<GgufFile>> open(llvm::StringRef path);
-  static llvm::Expected<std::unique_ptr<GgufFile>> create(MappedFile file);
-  // Of bytes that outlive the result; `name` is for messages.
-  static llvm::Expected<std::unique_ptr<GgufFile>> create(llvm::StringRef name,
-                                                          llvm::ArrayRef<uint8_t> bytes);
+  static llvm::Expected<std::unique_ptr<GgufFile>> read(MappedFile file);
 
-  const GgufMetadata &getMetadata() const { return metadata; }
+  llvm::StringRef getName() const override { return file.getPath(); }
+
+  llvm::ArrayRef<GgufValue> getValues() const { return values; } // in file order
+  const GgufValue *findValue(llvm::StringRef key) const;
+
+  // GgufMetadata
+  llvm::StringRef fileName() const override { return file.getPath(); }
+  std::optional<llvm::StringRef> getString(llvm::StringRef key) const override;
+  std::optional<bool> getBool(llvm::StringRef key) const override;
+  std::optional<int64_t> getInteger(llvm::StringRef key) const override;
+  std::optional<std::vector<llvm::StringRef>> getStrings(llvm::StringRef key) const override;
+  std::optional<std::vector<int64_t>> getIntegers(llvm::StringRef key) const override;
+  std::optional<double> getFloat(llvm::StringRef key) const;
+  std::optional<std::vector<double>> getFloats(llvm::StringRef key) const;
 
 private:
   friend class GgufReader;
-  explicit GgufFile(llvm::StringRef name) : MappedWeights(name.str()) {}
+  explicit GgufFile(MappedFile file) : file(std::move(file)) {}
 
-  std::optional<MappedFile> file; // none when made of bytes
-  GgufMetadata metadata;
+  MappedFile file;
+  std::vector<GgufValue> values;
+  llvm::StringMap<size_t> valueIndices;
 };
 
 } // namespace tenon

@@ -8,7 +8,7 @@
 #include "runtime/Engine.h"
 #include "runtime/Error.h"
 #include "runtime/Program.h"
-#include "runtime/Sampler.h"
+#include "runtime/RowMath.h"
 #include "runtime/cli/Cli.h"
 #include "runtime/cli/Json.h"
 

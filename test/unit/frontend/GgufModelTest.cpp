@@ -120,10 +120,10 @@ protected:
 
 TEST_F(GgufModel, FindsTensorsUnderTheirNames) {
   std::string text = load(smallModel(/*tied=*/false));
-  for (const char *line : {"llm.vocab = 6 : i64", "\"token_embd.weight\" : <6x8xf32>",
-                           "\"output.weight\" : <6x8xf32>", "eps 1.000000e-05",
-                           "llm.weight_deinterleave %4 heads 2 : <8x8xf32>", "heads 1 : <4x8xf32>",
-                           "theta 1.000000e+04"})
+  for (const char *line :
+       {"llm.vocab = 6 : i64", "\"token_embd.weight\" : <6x8xf32>", "\"output.weight\" : <6x8xf32>",
+        "eps 1.000000e-05", "llm.weight_deinterleave %4 heads 2 : <8x8xf32>", "heads 1 : <4x8xf32>",
+        "theta 1.000000e+04"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 
@@ -177,8 +177,7 @@ TEST_F(GgufModel, ReadsEndTokens) {
   GgufWriter gguf = smallModel(true);
   gguf.addInteger("tokenizer.ggml.eos_token_id", 2);
   gguf.addInteger("tokenizer.ggml.eot_token_id", 5);
-  llvm::Expected<Model> model =
-      loadModel(context, folder.write("m.gguf", gguf.finish()), options);
+  llvm::Expected<Model> model = loadModel(context, folder.write("m.gguf", gguf.finish()), options);
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->eos, (std::vector<int64_t>{2, 5}));
 }
@@ -202,7 +201,8 @@ TEST_F(GgufModel, ChecksTheDigest) {
   std::string path = folder.write(
       "m.yaml", "model: m\narchitecture: llama\nconfig: {hidden: 8, layers: 1, heads: 2, kv_heads: "
                 "1, ffn: 12, vocab: 6, context: 16, norm_eps: 1.0e-5, tie_embeddings: true}\n"
-                "weights: {file: w.gguf, sha256: " + digest + "}\n");
+                "weights: {file: w.gguf, sha256: " +
+                    digest + "}\n");
   std::string message = folder.relative(loadError(path, options));
   EXPECT_TRUE(llvm::StringRef(message).starts_with("w.gguf: error: sha256 is ")) << message;
   EXPECT_TRUE(llvm::StringRef(message).ends_with("; accepted: " + digest)) << message;
@@ -212,8 +212,8 @@ TEST_F(GgufModel, ChecksTheDigest) {
 
 TEST_F(GgufModel, LoadsSmolLM2) {
   const char *home = std::getenv("HOME");
-  std::string path = std::string(home ? home : "") +
-                     "/.cache/tenon/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  std::string path =
+      std::string(home ? home : "") + "/.cache/tenon/models/SmolLM2-135M-Instruct.Q4_1.gguf";
   if (!llvm::sys::fs::exists(path))
     GTEST_SKIP() << path << " is not installed";
   llvm::Expected<Model> direct = loadModel(context, path, options);

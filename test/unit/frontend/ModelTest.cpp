@@ -10,8 +10,8 @@ namespace {
 std::string model(const std::string &config, const std::string &rest = "") {
   return "model: m\narchitecture: llama\nconfig: " + config + "\n" + rest;
 }
-constexpr char good[] =
-    "{hidden: 64, layers: 2, heads: 8, kv_heads: 2, ffn: 96, vocab: 100, context: 32, norm_eps: 1.0e-5}";
+constexpr char good[] = "{hidden: 64, layers: 2, heads: 8, kv_heads: 2, ffn: 96, vocab: 100, "
+                        "context: 32, norm_eps: 1.0e-5}";
 
 // `good` with one thing replaced.
 std::string with(const std::string &from, const std::string &to) {

@@ -250,6 +250,28 @@ TEST_P(AttentionTest, SmallCacheElements) {
   }
 }
 
+TEST_P(AttentionTest, WhatIsOutOfSightMayBeAnything) {
+  // The window begins at an odd position; what lies before it is replaced by NaN.
+  constexpr int32_t Length = 100, Window = 33;
+  Heads h = {4, 2, 32};
+  Ragged ragged(h, {1}, {Length - 1});
+  Ragged poisoned = ragged;
+  int64_t hidden = int64_t(Length - Window) * h.kvWidth();
+  std::fill_n(poisoned.k.begin(), hidden, NAN);
+  std::fill_n(poisoned.v.begin(), hidden, NAN);
+  Batch batch(ragged.counts, ragged.cached);
+  for (int32_t dtype : {TENON_F32, TENON_BF16, TENON_F16}) {
+    std::vector<char> pool = fill(h, dtype, ragged.lengths, ragged.k, ragged.v, batch);
+    std::vector<char> other = fill(h, dtype, ragged.lengths, poisoned.k, poisoned.v, batch);
+    tk_attention_shape shape = attentionShape(h, dtype);
+    shape.window = Window;
+    for (int decode : {0, 1}) {
+      shape.decode = decode;
+      EXPECT_EQ(attend(shape, batch, ragged.q, other), attend(shape, batch, ragged.q, pool));
+    }
+  }
+}
+
 TEST_P(AttentionTest, RopeAttentionIsItsParts) {
   for (auto [dtype, style] : {std::pair{TENON_F32, TK_ROPE_HALF},
                               {TENON_BF16, TK_ROPE_INTERLEAVED},

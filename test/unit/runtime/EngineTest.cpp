@@ -5,7 +5,7 @@
 #include "Toy.h"
 #include "runtime/Compiled.h"
 #include "runtime/Error.h"
-#include "runtime/Sampler.h"
+#include "runtime/RowMath.h"
 
 #include <gtest/gtest.h>
 

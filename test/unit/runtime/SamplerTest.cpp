@@ -2,11 +2,13 @@
 #include "runtime/Sampler.h"
 
 #include "runtime/Error.h"
+#include "runtime/RowMath.h"
 #include "runtime/Safetensors.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -62,14 +64,24 @@ TEST(Sampler, DistributionsMatchTheOracle) {
     std::vector<float> logits = values<float>(golden, name + ".logits");
     std::vector<double> probs = values<double>(golden, name + ".probs");
     Sampler sampler(optionsOf(test["params"]), static_cast<int>(logits.size()));
-    const std::vector<Candidate> &distribution =
+    std::vector<double> ours =
         sampler.distribution(logits.data(), test["prompt_ids"], test["output_ids"]);
-    EXPECT_EQ(distribution.size(), test["kept"].get<size_t>());
-    std::vector<double> ours(logits.size());
-    for (const Candidate &candidate : distribution)
-      ours[candidate.id] = candidate.value;
+    EXPECT_EQ(ours.size() - std::count(ours.begin(), ours.end(), 0.0), test["kept"]);
     for (size_t id = 0; id < probs.size(); ++id)
       EXPECT_NEAR(ours[id], probs[id], 1e-5) << "id " << id;
+  }
+}
+
+TEST(Sampler, TopPTakesTheLowestIdsAmongEquals) {
+  const std::vector<float> logits(4, 1.0f); // a quarter each
+  SamplingOptions options;
+  options.temperature = 1;
+  for (auto [p, kept] : {std::pair(0.25, 1u), {0.26, 2u}, {0.75, 3u}, {1.0, 4u}}) {
+    options.topP = p;
+    Sampler sampler(options, 4);
+    std::vector<double> expected(4);
+    std::fill_n(expected.begin(), kept, 1.0 / kept);
+    EXPECT_EQ(sampler.distribution(logits.data(), {}, {}), expected) << p;
   }
 }
 
