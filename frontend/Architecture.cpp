@@ -35,19 +35,20 @@ static llvm::Error checkNames(const Architecture &architecture) {
   const Parameters &parameters = architecture.parameters;
   llvm::StringSet<> variables, read;
   collectVariables(architecture.getGraph(), variables);
-  llvm::Error unknown = llvm::Error::success();
+  std::string unknown;
   auto visit = [&](StringRef name, const Place &place) {
     read.insert(name);
-    if (!unknown && !parameters.find(name) && !parameters.isGroup(name) &&
-        !variables.contains(name))
-      unknown = failAt(place, "unknown name '" + name + "'; accepted: " + parameters.names());
+    bool known = parameters.find(name) || parameters.isGroup(name) || variables.contains(name);
+    if (!known && unknown.empty())
+      unknown = llvm::toString(
+          failAt(place, "unknown name '" + name + "'; accepted: " + parameters.names()));
   };
   for (StringRef section : {"parameters", "checks", "graph"})
     if (const Value *value = architecture.file.find(section))
       if (llvm::Error error = visitNames(*value, visit))
-        return llvm::joinErrors(std::move(error), std::move(unknown));
-  if (unknown)
-    return unknown;
+        return error;
+  if (!unknown.empty())
+    return llvm::createStringError(unknown);
 
   for (const Parameter &parameter : parameters.list()) {
     bool used = llvm::is_contained(requiredParameters, parameter.name);

@@ -115,14 +115,13 @@ FailureOr<Value> ActivationOp::buildFromTemplate(TemplateArgs &args) {
 
 // add, mul: {lhs: [...], rhs: [...]}; a missing branch is the stream itself.
 template <typename Op> static FailureOr<Value> buildBinary(TemplateArgs &args) {
-  Value sides[2];
-  for (auto [side, key] : llvm::zip(sides, ArrayRef<StringRef>{"lhs", "rhs"})) {
-    side = args.getStream();
+  constexpr StringLiteral keys[] = {"lhs", "rhs"};
+  Value sides[] = {args.getStream(), args.getStream()};
+  for (auto [side, key] : llvm::zip(sides, keys))
     if (args.has(key)) {
       TENON_READ(branch, args.getBranch(key));
       side = branch;
     }
-  }
   if (sides[0].getType() != sides[1].getType())
     return args.error("", "sides must be equally wide, got " + Twine(getColumns(sides[0])) + " and " +
                               Twine(getColumns(sides[1])));

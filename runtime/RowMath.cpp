@@ -24,7 +24,7 @@ static constexpr int laneCount = 16;
 
 TENON_INLINE void load(Lanes &lanes, const float *from) { std::memcpy(&lanes, from, sizeof lanes); }
 
-TENON_CLONES float maximum(const float *values, int count) {
+TENON_CLONES static float maximumOf(const float *values, int count) {
   Lanes best = Lanes{} - infinity;
   int i = 0;
   for (; i + laneCount <= count; i += laneCount) {
@@ -70,9 +70,9 @@ TENON_INLINE void expOfNegative(Lanes &x) {
 // A running sum: short ones in float, one for each lane, long ones in double.
 namespace {
 struct Sum {
-  double total = 0;
-  Lanes partial = {};
-  int added = 0;
+  double total;
+  Lanes partial;
+  int added;
 };
 } // namespace
 
@@ -89,8 +89,8 @@ TENON_INLINE void add(Sum &sum, const Lanes &lanes) {
     fold(sum);
 }
 
-TENON_CLONES double expRelative(float *values, int count, float best, float scale) {
-  Sum sum;
+TENON_CLONES static double expRelativeOf(float *values, int count, float best, float scale) {
+  Sum sum = {0, {}, 0};
   int i = 0;
   for (; i + laneCount <= count; i += laneCount) {
     Lanes lanes;
@@ -111,11 +111,11 @@ TENON_CLONES double expRelative(float *values, int count, float best, float scal
   return sum.total;
 }
 
-TENON_CLONES double logSumExp(const float *values, int count) {
-  const float best = maximum(values, count);
+TENON_CLONES static double logSumExpOf(const float *values, int count) {
+  const float best = maximumOf(values, count);
   if (!std::isfinite(best))
     return best;
-  Sum sum;
+  Sum sum = {0, {}, 0};
   int i = 0;
   for (; i + laneCount <= count; i += laneCount) {
     Lanes lanes;
@@ -129,5 +129,13 @@ TENON_CLONES double logSumExp(const float *values, int count) {
     sum.total += std::exp(double(values[i]) - best);
   return best + std::log(sum.total);
 }
+
+float maximum(const float *values, int count) { return maximumOf(values, count); }
+
+double expRelative(float *values, int count, float best, float scale) {
+  return expRelativeOf(values, count, best, scale);
+}
+
+double logSumExp(const float *values, int count) { return logSumExpOf(values, count); }
 
 } // namespace tenon::rt

@@ -93,9 +93,13 @@ double Sampler::choose(const float *logits, const std::vector<int32_t> &prompt,
   double floor = options.minP;
   if (options.topP < 1)
     floor = std::min(1.0, std::max(floor, (1 - options.topP) / vocab * mass));
-  for (int32_t id = 0; id < vocab; ++id)
-    if (weights[id] > 0 && weights[id] >= floor)
-      candidates.push_back({id, weights[id]});
+  candidates.resize(static_cast<size_t>(vocab));
+  size_t kept = 0;
+  for (int32_t id = 0; id < vocab; ++id) { // without a branch: nothing can be predicted here
+    candidates[kept] = {id, weights[id]};
+    kept += weights[id] > 0 && weights[id] >= floor;
+  }
+  candidates.resize(kept);
   if (options.topP < 1)
     keepTopP(mass);
 
