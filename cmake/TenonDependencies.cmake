@@ -25,3 +25,8 @@ find_library(TENON_DNNL_LIBRARY NAMES dnnl libdnnl.so.3 PATHS ${CMAKE_SOURCE_DIR
 if(NOT TENON_DNNL_INCLUDE_DIR)
   message(FATAL_ERROR "dnnl.h not found: run scripts/install-deps.sh")
 endif()
+file(STRINGS ${TENON_DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h version REGEX "define DNNL_VERSION_(MAJOR|MINOR) ")
+string(REGEX REPLACE "[^0-9]*([0-9]+)[^0-9]*([0-9]+).*" "\\1.\\2" version "${version}")
+if(version VERSION_LESS 3.2)
+  message(FATAL_ERROR "oneDNN ${version} in ${TENON_DNNL_INCLUDE_DIR} is older than 3.2: run scripts/install-deps.sh")
+endif()
