@@ -1,6 +1,7 @@
 #include "frontend/Value.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
 #include <charconv>
 #include <cmath>
 
@@ -8,17 +9,27 @@ using llvm::StringRef;
 
 namespace tenon {
 
+static constexpr size_t maxMessage = 2000;
+
 std::string Place::str() const {
   std::string text = file ? *file : "?";
   return line ? text + ":" + std::to_string(line) + ":" + std::to_string(column) : text;
 }
 
 llvm::Error failAt(const Place &place, const llvm::Twine &message) {
-  std::string text = place.str() + ": error: " + message.str();
-  for (char &c : text)
-    if (static_cast<unsigned char>(c) < ' ')
-      c = ' ';
-  return llvm::createStringError(text);
+  std::string text = place.str() + ": error: " + message.str(), line;
+  const auto *bytes = reinterpret_cast<const llvm::UTF8 *>(text.data());
+  bool legal = llvm::isLegalUTF8String(&bytes, bytes + text.size());
+  for (char c : text) { // names out of a file can be anything
+    if (line.size() > maxMessage)
+      return llvm::createStringError(line + "...");
+    auto byte = static_cast<unsigned char>(c);
+    if (byte < ' ' || byte == 0x7f || (byte >= 0x80 && !legal))
+      line += "\\x" + llvm::toHex(StringRef(&c, 1));
+    else
+      line += c;
+  }
+  return llvm::createStringError(line);
 }
 
 double Value::getNumber() const {

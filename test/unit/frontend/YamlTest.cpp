@@ -59,6 +59,16 @@ TEST(Yaml, BoundsSize) {
             "none.yaml: error: cannot read: No such file or directory");
 }
 
+TEST(Yaml, MessagesAreOneReadableLine) {
+  auto message = [](const std::string &text) {
+    return llvm::toString(failAt(Place::inFile("f"), text));
+  };
+  EXPECT_EQ(message("a\nb\x1b"), "f: error: a\\x0Ab\\x1B");
+  EXPECT_EQ(message("\xc3\xa9"), "f: error: \xc3\xa9");
+  EXPECT_EQ(message("\xe9"), "f: error: \\xE9");
+  EXPECT_EQ(message(std::string(1 << 20, 'a')).size(), 2004u);
+}
+
 TEST(Yaml, ReadsScalars) {
   auto read = [](llvm::StringRef text) { return parseScalar(text, {}); };
   EXPECT_EQ(*read("17").asInteger(), 17);
