@@ -34,10 +34,13 @@ void ArtefactWriter::finish() {
   trailer.version = TENON_ARTEFACT_VERSION;
   trailer.file_bytes = out.tell() + sections.size() * sizeof(tenon_section) + sizeof trailer;
   std::memcpy(trailer.magic, TENON_ARTEFACT_MAGIC, sizeof trailer.magic);
-  out.write(reinterpret_cast<const char *>(sections.data()), sections.size() * sizeof(tenon_section));
+  out.write(reinterpret_cast<const char *>(sections.data()),
+            sections.size() * sizeof(tenon_section));
   out.write(reinterpret_cast<const char *>(&trailer), sizeof trailer);
 }
 
-void ArtefactWriter::align(uint64_t alignment) { out.write_zeros(llvm::alignTo(out.tell(), alignment) - out.tell()); }
+void ArtefactWriter::align(uint64_t alignment) {
+  out.write_zeros(llvm::alignTo(out.tell(), alignment) - out.tell());
+}
 
 } // namespace tenon

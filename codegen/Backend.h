@@ -3,8 +3,8 @@
 #define TENON_CODEGEN_BACKEND_H
 
 #include "ir/Sched.h"
-#include "passes/Pipeline.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/Pipeline.h"
 #include "llvm/Support/Error.h"
 #include <memory>
 #include <string>
@@ -21,9 +21,9 @@ struct TargetOptions {
 
 // A code object, or LLVM IR text when that is what was asked for.
 struct NativeCode {
-  std::vector<std::string> objects;   // ELF, one for each variant and one with `tenon_compiled`
-  std::vector<std::string> llvmText;  // likewise
-  std::vector<std::string> variants;  // names, best first
+  std::vector<std::string> objects;  // ELF, one for each variant and one with `tenon_compiled`
+  std::vector<std::string> llvmText; // likewise
+  std::vector<std::string> variants; // names, best first
 };
 
 class Backend {
@@ -33,7 +33,8 @@ public:
   virtual llvm::StringRef getName() const = 0;
   // Which types and layouts its kernels read.
   virtual void configure(PipelineOptions &options) const = 0;
-  virtual llvm::Expected<NativeCode> compile(mlir::ModuleOp module, const TargetOptions &options) = 0;
+  virtual llvm::Expected<NativeCode> compile(mlir::ModuleOp module,
+                                             const TargetOptions &options) = 0;
 };
 
 // "cpu" or "reference"; "cuda" and unknown names are errors that say what is accepted.

@@ -25,8 +25,8 @@ namespace tenon {
 
 namespace {
 
-// The cache's element type where --kv-dtype does not say: that of the activations, but never wider than bf16 for
-// quantised weights.
+// The cache's element type where --kv-dtype does not say: that of the activations, but never wider
+// than bf16 for quantised weights.
 std::string getDefaultCacheType(StringRef precision, ModuleOp module) {
   if (precision == "f32" || precision == "f16" || precision == "bf16")
     return precision.str();
@@ -55,7 +55,8 @@ private:
 
 class Compiler {
 public:
-  Compiler(ModuleOp module, WeightSource *weights, const ModelFacts &facts, const CompileOptions &options)
+  Compiler(ModuleOp module, WeightSource *weights, const ModelFacts &facts,
+           const CompileOptions &options)
       : module(module), weights(weights), facts(facts), options(options) {}
 
   llvm::Error run() {
@@ -91,12 +92,13 @@ public:
 private:
   llvm::Error runPasses(Phase last) {
     pipeline.precision = options.precision;
-    pipeline.cacheType = options.cacheType.empty() ? getDefaultCacheType(options.precision, module) : options.cacheType;
+    pipeline.cacheType = options.cacheType.empty() ? getDefaultCacheType(options.precision, module)
+                                                   : options.cacheType;
     pipeline.disabled = options.disabledPasses;
     backend->configure(pipeline);
     if (!options.cacheType.empty() && options.cacheType != pipeline.cacheType)
-      return refused("--kv-dtype: target " + options.target + " caches " + pipeline.cacheType + ", not " +
-                     options.cacheType);
+      return refused("--kv-dtype: target " + options.target + " caches " + pipeline.cacheType +
+                     ", not " + options.cacheType);
     // The first error becomes the one line that the user sees.
     std::string message;
     ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
@@ -141,7 +143,9 @@ private:
     return text + "\n";
   }
 
-  llvm::Error writeText(StringRef text) { return writeFile(options.output, [&](raw_ostream &out) { out << text; }); }
+  llvm::Error writeText(StringRef text) {
+    return writeFile(options.output, [&](raw_ostream &out) { out << text; });
+  }
 
   llvm::Error writeFile(StringRef path, function_ref<void(raw_ostream &)> write) {
     std::error_code code;
@@ -158,8 +162,9 @@ private:
   // OUT for the first object, OUT.1 and so on for more.
   llvm::Error writeObjects(const NativeCode &native) {
     for (auto [i, object] : llvm::enumerate(native.objects))
-      if (llvm::Error error = writeFile(options.output + (i ? "." + std::to_string(i) : std::string()),
-                                        [&](raw_ostream &out) { out << object; }))
+      if (llvm::Error error =
+              writeFile(options.output + (i ? "." + std::to_string(i) : std::string()),
+                        [&](raw_ostream &out) { out << object; }))
         return error;
     return llvm::Error::success();
   }
@@ -170,7 +175,8 @@ private:
 
   // Everything is written under another name first: a failed compilation leaves what was there.
   llvm::Error writeArtefact(const NativeCode &native, StringRef sched) {
-    std::string draft = options.output + ".tmp", sidecar = options.sidecar ? options.output + ".weights" : "";
+    std::string draft = options.output + ".tmp",
+                sidecar = options.sidecar ? options.output + ".weights" : "";
     auto cleanup = llvm::scope_exit([&] { llvm::sys::fs::remove(draft); });
     progress("linking");
     LinkForm form = options.emit == "lib" ? LinkForm::library : LinkForm::executable;
@@ -209,8 +215,8 @@ private:
     return digest;
   }
 
-  llvm::Error appendSections(StringRef path, const NativeCode &native, StringRef sched, StringRef sidecar,
-                             uint64_t &digest) {
+  llvm::Error appendSections(StringRef path, const NativeCode &native, StringRef sched,
+                             StringRef sidecar, uint64_t &digest) {
     std::error_code code;
     llvm::raw_fd_ostream out(path, code, llvm::sys::fs::CD_OpenExisting, llvm::sys::fs::FA_Write,
                              llvm::sys::fs::OF_None);
@@ -274,7 +280,8 @@ private:
     if (!file)
       return file.takeError();
     std::error_code code;
-    llvm::sys::fs::mapped_file_region image(*file, llvm::sys::fs::mapped_file_region::readwrite, bytes, 0, code);
+    llvm::sys::fs::mapped_file_region image(*file, llvm::sys::fs::mapped_file_region::readwrite,
+                                            bytes, 0, code);
     llvm::sys::fs::closeFile(*file);
     if (code)
       return refused("cannot map " + path + ": " + code.message());

@@ -1,4 +1,5 @@
-// From a textbook module to a file that runs: the pipeline, the backend, the linker and the artefact in order.
+// From a textbook module to a file that runs: the pipeline, the backend, the linker and the
+// artefact in order.
 #ifndef TENON_CODEGEN_COMPILE_H
 #define TENON_CODEGEN_COMPILE_H
 
@@ -33,7 +34,8 @@ struct CompileOptions {
   std::function<void(llvm::StringRef)> progress;
 };
 
-// Compiles and writes `output`, or standard output for IR when it is "-". `weights` may be null for IR.
+// Compiles and writes `output`, or standard output for IR when it is "-". `weights` may be null for
+// IR.
 llvm::Error compileModel(mlir::ModuleOp module, WeightSource *weights, const ModelFacts &facts,
                          const CompileOptions &options);
 

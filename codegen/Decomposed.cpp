@@ -28,7 +28,8 @@ llvm::Expected<KernelCall> DecomposedKernels::get(sched::StageOp stage, sched::K
 
   auto [entry, isNew] = names.try_emplace(key);
   if (isNew) {
-    llvm::Expected<std::unique_ptr<llvm::Module>> lowered = lowerKernels(request, module.getContext());
+    llvm::Expected<std::unique_ptr<llvm::Module>> lowered =
+        lowerKernels(request, module.getContext());
     if (!lowered)
       return lowered.takeError();
     entry->second = "decomposed." + key;

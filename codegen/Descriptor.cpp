@@ -22,7 +22,8 @@ public:
   Fields &i64(int64_t value) { return add(builder.getInt64(value)); }
   Fields &text(StringRef value) {
     llvm::Constant *bytes = llvm::ConstantDataArray::getString(object.getContext(), value);
-    return add(new llvm::GlobalVariable(object, bytes->getType(), true, llvm::GlobalValue::PrivateLinkage, bytes));
+    return add(new llvm::GlobalVariable(object, bytes->getType(), true,
+                                        llvm::GlobalValue::PrivateLinkage, bytes));
   }
   Fields &add(llvm::Constant *value) {
     values.push_back(value);
@@ -70,9 +71,10 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                           .add(declareProgram(object, "tenon_decode_" + variant.suffix))
                           .i64(variant.scratchBytes)
                           .make());
-  llvm::Constant *table = llvm::ConstantArray::get(llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
-  auto *variantTable =
-      new llvm::GlobalVariable(object, table->getType(), true, llvm::GlobalValue::PrivateLinkage, table);
+  llvm::Constant *table = llvm::ConstantArray::get(
+      llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
+  auto *variantTable = new llvm::GlobalVariable(object, table->getType(), true,
+                                                llvm::GlobalValue::PrivateLinkage, table);
 
   llm::CacheType cache;
   int64_t layers = 0, hiddenWidth = 0;
@@ -89,13 +91,17 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
       hidden.push_back(*output.getBuffer().getDefiningOp<sched::BufferOp>().getOffset());
       hiddenWidth = sched::getColumns(output.getBuffer().getType());
     });
-  llvm::Constant *hiddenTable = llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
+  llvm::Constant *hiddenTable =
+      llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
   if (!hidden.empty()) {
     llvm::Constant *offsets = llvm::ConstantDataArray::get(context, hidden);
-    hiddenTable = new llvm::GlobalVariable(object, offsets->getType(), true, llvm::GlobalValue::PrivateLinkage, offsets);
+    hiddenTable = new llvm::GlobalVariable(object, offsets->getType(), true,
+                                           llvm::GlobalValue::PrivateLinkage, offsets);
   }
 
-  auto attribute = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
+  auto attribute = [&](StringRef name) {
+    return module->getAttrOfType<IntegerAttr>(name).getInt();
+  };
   ArenaSize arena = getArenaSize(module);
   llvm::Constant *compiled = Fields(object)
                                  .i32(TENON_KERNEL_ABI)
@@ -117,8 +123,9 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i32(hiddenWidth)
                                  .add(hiddenTable)
                                  .make();
-  auto *global = new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,
-                                          llvm::GlobalValue::ExternalLinkage, compiled, "tenon_compiled");
+  auto *global =
+      new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,
+                               llvm::GlobalValue::ExternalLinkage, compiled, "tenon_compiled");
   global->setVisibility(llvm::GlobalValue::HiddenVisibility);
   assert(object.getDataLayout().getTypeAllocSize(compiled->getType()) == sizeof(tenon_compiled));
 }

@@ -15,14 +15,14 @@ struct VariantInfo {
 };
 
 // Defines `tenon_compiled` in `object`. `maxThreads` 1 means that programs are not cut into slices.
-void emitDescriptor(llvm::Module &object, mlir::ModuleOp module, llvm::StringRef target, int32_t maxThreads,
-                    llvm::ArrayRef<VariantInfo> variants);
+void emitDescriptor(llvm::Module &object, mlir::ModuleOp module, llvm::StringRef target,
+                    int32_t maxThreads, llvm::ArrayRef<VariantInfo> variants);
 
 // Length of the weights section.
 int64_t getWeightBytes(mlir::ModuleOp module);
 
-// Stands where the digest of the weights goes, which is known once they are written; `stampDigest` replaces it in a
-// linked file. Returns false when it is not there exactly once.
+// Stands where the digest of the weights goes, which is known once they are written; `stampDigest`
+// replaces it in a linked file. Returns false when it is not there exactly once.
 bool stampDigest(llvm::MutableArrayRef<char> image, int64_t weightBytes, uint64_t digest);
 
 } // namespace tenon

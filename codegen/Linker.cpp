@@ -19,8 +19,8 @@ static std::string firstLine(llvm::StringRef path) {
   return buffer ? (*buffer)->getBuffer().split('\n').first.str() : std::string();
 }
 
-llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form, llvm::StringRef libraryFolder,
-                        llvm::StringRef output) {
+llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,
+                        llvm::StringRef libraryFolder, llvm::StringRef output) {
   llvm::ErrorOr<std::string> compiler = llvm::sys::findProgramByName("c++");
   if (!compiler)
     return lacking("cannot link: no C++ compiler 'c++' on the PATH");
@@ -50,8 +50,9 @@ llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form, llvm
   }
   for (const char *library : {"/libtenon_runtime.a", "/libtenon_tokenizer.a"})
     arguments.push_back((libraryFolder + library).str());
-  for (const char *argument : {"-l:libpcre2-8.a", "-l:libutf8proc.a", "-static-libstdc++", "-static-libgcc",
-                               "-Wl,--gc-sections", "-Wl,-s", "-pthread", "-ldl", "-lm"})
+  for (const char *argument :
+       {"-l:libpcre2-8.a", "-l:libutf8proc.a", "-static-libstdc++", "-static-libgcc",
+        "-Wl,--gc-sections", "-Wl,-s", "-pthread", "-ldl", "-lm"})
     arguments.push_back(argument);
   if (llvm::sys::findProgramByName("ld.lld"))
     arguments.push_back("-fuse-ld=lld");
@@ -59,7 +60,8 @@ llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form, llvm
   llvm::SmallString<128> log(folder);
   llvm::sys::path::append(log, "log");
   std::vector<llvm::StringRef> references(arguments.begin(), arguments.end());
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(log), llvm::StringRef(log)};
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(log),
+                                                llvm::StringRef(log)};
   if (llvm::sys::ExecuteAndWait(*compiler, references, std::nullopt, redirects) != 0)
     return lacking("cannot link " + output + ": " + firstLine(log));
   return llvm::Error::success();

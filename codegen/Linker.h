@@ -12,8 +12,8 @@ namespace tenon {
 enum class LinkForm { executable, library };
 
 // `libraryFolder` holds libtenon_runtime.a and its companions.
-llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form, llvm::StringRef libraryFolder,
-                        llvm::StringRef output);
+llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,
+                        llvm::StringRef libraryFolder, llvm::StringRef output);
 
 } // namespace tenon
 

@@ -21,8 +21,9 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const C
   if (!backend)
     return internal(error);
   llvm::TargetOptions options;
-  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
-      triple, target.cpu, target.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(
+      backend->createTargetMachine(triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+                                   std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 void optimise(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target,

@@ -19,17 +19,20 @@ ArenaSize getArenaSize(ModuleOp module) {
 }
 
 int64_t getBlockBytes(llm::CacheType cache) {
-  return 2 * cache.getWidth() * TENON_BLOCK_TOKENS * (cache.getElementType().getIntOrFloatBitWidth() / 8);
+  return 2 * cache.getWidth() * TENON_BLOCK_TOKENS *
+         (cache.getElementType().getIntOrFloatBitWidth() / 8);
 }
 
 namespace {
 
 class ProgramEmitter {
 public:
-  ProgramEmitter(sched::ProgramOp program, StringRef name, llvm::Module &module, KernelProvider getKernel)
+  ProgramEmitter(sched::ProgramOp program, StringRef name, llvm::Module &module,
+                 KernelProvider getKernel)
       : program(program), module(module), getKernel(getKernel), builder(module.getContext()) {
     llvm::Type *pointer = builder.getPtrTy();
-    auto type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer, pointer, pointer}, false);
+    auto type =
+        llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer, pointer, pointer}, false);
     function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
     env = function->getArg(0);
     arena = function->getArg(1);
@@ -42,11 +45,14 @@ public:
     llvm::Value *batch = loadPointer(env, offsetof(tenon_env, batch));
     tokens = loadInt32(batch, offsetof(tenon_batch, tokens));
     scored = loadInt32(batch, offsetof(tenon_batch, scored));
-    cacheBlocks = builder.CreateLoad(builder.getInt64Ty(), at(env, offsetof(tenon_env, cache_blocks)));
-    barrier = loadPointer(loadPointer(env, offsetof(tenon_env, services)), offsetof(tenon_services, barrier));
+    cacheBlocks =
+        builder.CreateLoad(builder.getInt64Ty(), at(env, offsetof(tenon_env, cache_blocks)));
+    barrier = loadPointer(loadPointer(env, offsetof(tenon_env, services)),
+                          offsetof(tenon_services, barrier));
     // Buffers of scored rows lie behind those of tokens.
     ArenaSize size = getArenaSize(program->getParentOfType<ModuleOp>());
-    scoredArena = builder.CreatePtrAdd(arena, builder.CreateMul(tokens, builder.getInt64(size.tokenBytes)));
+    scoredArena =
+        builder.CreatePtrAdd(arena, builder.CreateMul(tokens, builder.getInt64(size.tokenBytes)));
     io = builder.CreateAlloca(llvm::ArrayType::get(builder.getPtrTy(), countOperands()));
 
     for (Operation &op : program.getBody().front())
@@ -62,19 +68,22 @@ private:
         .Case([&](sched::BufferOp buffer) {
           bool isScored = buffer.getSpace() == sched::Space::scored;
           llvm::Value *rows = isScored ? scored : tokens;
-          pointers[buffer] = builder.CreatePtrAdd(isScored ? scoredArena : arena,
-                                                  builder.CreateMul(rows, builder.getInt64(*buffer.getOffset())));
+          pointers[buffer] =
+              builder.CreatePtrAdd(isScored ? scoredArena : arena,
+                                   builder.CreateMul(rows, builder.getInt64(*buffer.getOffset())));
         })
         .Case([&](sched::ViewOp view) {
           pointers[view] = at(pointers.lookup(view.getSource()), view.getBegin() * sizeof(float));
         })
         .Case([&](sched::ConstantOp constant) {
-          auto weight = SymbolTable::lookupNearestSymbolFrom<sched::WeightOp>(constant, constant.getWeightAttr());
+          auto weight = SymbolTable::lookupNearestSymbolFrom<sched::WeightOp>(
+              constant, constant.getWeightAttr());
           pointers[constant] = at(weights, weight.getOffset());
         })
         .Case([&](sched::CacheOp layer) {
           int64_t stride = layer.getLayer() * getBlockBytes(layer.getType());
-          pointers[layer] = builder.CreatePtrAdd(cache, builder.CreateMul(cacheBlocks, builder.getInt64(stride)));
+          pointers[layer] =
+              builder.CreatePtrAdd(cache, builder.CreateMul(cacheBlocks, builder.getInt64(stride)));
         })
         .Case([&](sched::BarrierOp) {
           auto type = llvm::FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);
@@ -95,12 +104,13 @@ private:
     return llvm::Error::success();
   }
 
-  // A function of its own for each kernel and shape, in which the shape is a constant. It is not inlined: a model has
-  // a handful of shapes and hundreds of stages.
+  // A function of its own for each kernel and shape, in which the shape is a constant. It is not
+  // inlined: a model has a handful of shapes and hundreds of stages.
   llvm::Function *specialise(StringRef name, const KernelCall &call) {
-    std::string text = (call.function->getName() + "." + StringRef(reinterpret_cast<const char *>(call.shape.data()),
-                                                                   call.shape.size()))
-                           .str();
+    std::string text =
+        (call.function->getName() + "." +
+         StringRef(reinterpret_cast<const char *>(call.shape.data()), call.shape.size()))
+            .str();
     llvm::Function *&known = specialised[text];
     if (known)
       return known;
@@ -113,10 +123,12 @@ private:
 
     auto bytes = llvm::ConstantDataArray::get(module.getContext(), ArrayRef<uint8_t>(call.shape));
     auto shape = new llvm::GlobalVariable(module, bytes->getType(), /*isConstant=*/true,
-                                          llvm::GlobalValue::PrivateLinkage, bytes, known->getName() + ".shape");
+                                          llvm::GlobalValue::PrivateLinkage, bytes,
+                                          known->getName() + ".shape");
     shape->setAlignment(llvm::Align(8));
     llvm::IRBuilder<> body(llvm::BasicBlock::Create(module.getContext(), "entry", known));
-    llvm::CallInst *inner = body.CreateCall(call.function, {shape, known->getArg(0), known->getArg(1)});
+    llvm::CallInst *inner =
+        body.CreateCall(call.function, {shape, known->getArg(0), known->getArg(1)});
     inner->addFnAttr(llvm::Attribute::AlwaysInline);
     body.CreateRetVoid();
     return known;
@@ -129,12 +141,14 @@ private:
     return builder.CreateLoad(builder.getPtrTy(), at(base, offset));
   }
   llvm::Value *loadInt32(llvm::Value *base, int64_t offset) {
-    return builder.CreateSExt(builder.CreateLoad(builder.getInt32Ty(), at(base, offset)), builder.getInt64Ty());
+    return builder.CreateSExt(builder.CreateLoad(builder.getInt32Ty(), at(base, offset)),
+                              builder.getInt64Ty());
   }
 
   int64_t countOperands() {
     int64_t most = 1;
-    program.walk([&](sched::StageOp stage) { most = std::max<int64_t>(most, stage.getNumOperands()); });
+    program.walk(
+        [&](sched::StageOp stage) { most = std::max<int64_t>(most, stage.getNumOperands()); });
     return most;
   }
 
@@ -151,7 +165,8 @@ private:
 
 } // namespace
 
-llvm::Error emitProgram(sched::ProgramOp program, StringRef name, llvm::Module &module, KernelProvider getKernel) {
+llvm::Error emitProgram(sched::ProgramOp program, StringRef name, llvm::Module &module,
+                        KernelProvider getKernel) {
   return ProgramEmitter(program, name, module, getKernel).run();
 }
 

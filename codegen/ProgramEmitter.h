@@ -1,6 +1,7 @@
 // Turns a sched.program into an LLVM function that every thread runs.
 //
-//   sched.stage @linear(%x, %w) into(%y)     io = {arena + T * 64, weights + 4096, arena + T * 2368}
+//   sched.stage @linear(%x, %w) into(%y)     io = {arena + T * 64, weights + 4096, arena + T *
+//   2368}
 //                                       ─▶   call @linear.kernel(io, env)
 //   sched.barrier                            call env->services->barrier(env)
 #ifndef TENON_CODEGEN_PROGRAMEMITTER_H
@@ -31,7 +32,8 @@ ArenaSize getArenaSize(mlir::ModuleOp module);
 // Bytes of one block of one layer of the KV cache.
 int64_t getBlockBytes(llm::CacheType cache);
 
-using KernelProvider = llvm::function_ref<llvm::Expected<KernelCall>(sched::StageOp, bool isDecode)>;
+using KernelProvider =
+    llvm::function_ref<llvm::Expected<KernelCall>(sched::StageOp, bool isDecode)>;
 
 // Emits `name` for a program; kernels are specialised once for each function and shape.
 llvm::Error emitProgram(sched::ProgramOp program, llvm::StringRef name, llvm::Module &module,

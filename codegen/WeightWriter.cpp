@@ -1,6 +1,7 @@
 // See WeightWriter.h.
 //
-//   pack ◀─ concat ◀─ deinterleave ◀─ weight        rows are pulled from right to left, 16 at a time
+//   pack ◀─ concat ◀─ deinterleave ◀─ weight        rows are pulled from right to left, 16 at a
+//   time
 #include "codegen/WeightWriter.h"
 #include "codegen/Error.h"
 #include "codegen/Packing.h"
@@ -14,8 +15,8 @@ namespace tenon {
 
 namespace {
 
-// Rows as they come out of a recipe. Conversion to a quantised format is left to packing, which quantises, so that
-// `storage` may be f32 where the type says q8_0.
+// Rows as they come out of a recipe. Conversion to a quantised format is left to packing, which
+// quantises, so that `storage` may be f32 where the type says q8_0.
 struct Rows {
   Storage storage;
   std::vector<uint8_t> bytes;
@@ -64,7 +65,8 @@ private:
   llvm::Error writePacked(WeightPackOp pack) {
     WeightType type = pack.getInput().getType();
     PackedFormat format = getPackedFormat(type.getStorage());
-    if (getPackedBytes(format, type.getRows(), type.getColumns()) != pack.getResult().getType().getByteSize())
+    if (getPackedBytes(format, type.getRows(), type.getColumns()) !=
+        pack.getResult().getType().getByteSize())
       return internal("the packer and the dialect disagree about the size of a weight");
     std::vector<uint8_t> tile(getPackedTileBytes(format, type.getColumns()));
     for (int64_t row = 0; row < type.getRows(); row += TileRows) {
@@ -86,7 +88,8 @@ private:
       if (llvm::Error error = read(value, row, 1, block))
         return error;
       if (block.storage != type.getStorage())
-        return internal("a plain weight cannot be stored as " + getStorageInfo(type.getStorage()).name);
+        return internal("a plain weight cannot be stored as " +
+                        getStorageInfo(type.getStorage()).name);
       append(block.bytes.data(), block.bytes.size());
     }
     return llvm::Error::success();
@@ -99,7 +102,8 @@ private:
         .Case([&](WeightConvertOp op) -> llvm::Error {
           if (llvm::Error error = read(op.getInput(), first, count, rows))
             return error;
-          convertRows(rows, count, op.getResult().getType().getColumns(), op.getResult().getType().getStorage());
+          convertRows(rows, count, op.getResult().getType().getColumns(),
+                      op.getResult().getType().getStorage());
           return llvm::Error::success();
         })
         .Case([&](WeightConcatOp op) { return readConcat(op, first, count, rows); })
@@ -110,7 +114,9 @@ private:
           rows = {Storage::F64, {bytes, bytes + table.size() * sizeof(double)}};
           return llvm::Error::success();
         })
-        .Default([&](Operation *op) { return internal("no recipe for " + op->getName().getStringRef()); });
+        .Default([&](Operation *op) {
+          return internal("no recipe for " + op->getName().getStringRef());
+        });
   }
 
   llvm::Error readTensor(WeightOp op, int64_t first, int64_t count, Rows &rows) {
@@ -160,7 +166,8 @@ private:
       int64_t bytes = getStorageInfo(vector.storage).bytesPerBlock;
       rows = {vector.storage, std::vector<uint8_t>(vector.bytes.size())};
       for (int64_t i = 0; i < type.getColumns(); ++i)
-        std::memcpy(rows.bytes.data() + i * bytes, vector.bytes.data() + getSource(i) * bytes, bytes);
+        std::memcpy(rows.bytes.data() + i * bytes, vector.bytes.data() + getSource(i) * bytes,
+                    bytes);
       return llvm::Error::success();
     }
     for (int64_t row = first; row < first + count; ++row) {
@@ -206,7 +213,8 @@ private:
 
 } // namespace
 
-llvm::Expected<uint64_t> writeWeights(ModuleOp module, WeightSource &source, llvm::raw_ostream &out) {
+llvm::Expected<uint64_t> writeWeights(ModuleOp module, WeightSource &source,
+                                      llvm::raw_ostream &out) {
   // The module lists weights in the order of their offsets.
   WeightWriter writer(source, out);
   for (auto weight : module.getOps<sched::WeightOp>())

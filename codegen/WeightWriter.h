@@ -10,9 +10,10 @@
 
 namespace tenon {
 
-// Writes the whole weights section to `out` (which stands at its beginning) and returns its checksum
-// (runtime/artefact.h).
-llvm::Expected<uint64_t> writeWeights(mlir::ModuleOp module, WeightSource &source, llvm::raw_ostream &out);
+// Writes the whole weights section to `out` (which stands at its beginning) and returns its
+// checksum (runtime/artefact.h).
+llvm::Expected<uint64_t> writeWeights(mlir::ModuleOp module, WeightSource &source,
+                                      llvm::raw_ostream &out);
 
 } // namespace tenon
 

@@ -170,9 +170,13 @@ llvm::Expected<Value> mapConfig(const ConfigMapping &mapping, llvm::ArrayRef<Ent
   Mapper mapper(mapping, file);
   if (llvm::Error error = mapper.check())
     return error;
-  for (const Entry &key : keys)
-    if (llvm::Error error = mapper.add(key))
-      return error;
+  // What is known to be wrong says more than what is not known.
+  const Value &rules = *mapping.section.find("config");
+  for (bool known : {true, false})
+    for (const Entry &key : keys)
+      if ((rules.find(key.key) != nullptr) == known)
+        if (llvm::Error error = mapper.add(key))
+          return error;
   if (mapping.defaults && mapping.defaults->asMap())
     for (const Entry &key : *mapping.defaults->asMap())
       if (llvm::none_of(keys, [&](const Entry &given) { return given.key == key.key; }))

@@ -42,8 +42,8 @@ int64_t WeightType::getByteSize() const {
   int64_t tiles = llvm::divideCeil(getRows(), 16);
   if (getLayout() != Layout::x16k4)
     return tiles * 16 * llvm::alignTo(getColumns(), int64_t(getLayout())) * info.bytesPerBlock;
-  // Groups of 32 columns: a line of 64 bytes for 8 columns of 4 bits or 4 columns of 8 bits, and the scales: two
-  // of 16 bits with a minimum, else one of 32 bits for each group of the storage.
+  // Groups of 32 columns: a line of 64 bytes for 8 columns of 4 bits or 4 columns of 8 bits, and
+  // the scales: two of 16 bits with a minimum, else one of 32 bits for each group of the storage.
   int64_t codes = info.bits == 4 ? 256 : 512;
   int64_t scales = info.hasMin ? 64 : 64 * 32 / info.groupSize;
   return tiles * llvm::divideCeil(getColumns(), 32) * (codes + scales);
@@ -53,10 +53,12 @@ WeightType WeightType::withStorage(Storage storage) const {
   return get(getContext(), getShape(), storage, getLayout());
 }
 
-WeightType WeightType::withLayout(Layout layout) const { return get(getContext(), getShape(), getStorage(), layout); }
+WeightType WeightType::withLayout(Layout layout) const {
+  return get(getContext(), getShape(), getStorage(), layout);
+}
 
-LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, Storage storage,
-                                 Layout layout) {
+LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 ArrayRef<int64_t> shape, Storage storage, Layout layout) {
   if (shape.empty())
     return emitError() << "a weight has at least one dimension";
   for (int64_t extent : shape)
@@ -73,7 +75,8 @@ Type WeightType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   StringRef storageName;
   SMLoc loc;
-  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false, /*withTrailingX=*/true))
+  if (parser.parseLess() ||
+      parser.parseDimensionList(shape, /*allowDynamic=*/false, /*withTrailingX=*/true))
     return {};
   loc = parser.getCurrentLocation();
   if (parser.parseKeyword(&storageName))
@@ -98,8 +101,8 @@ Type WeightType::parse(AsmParser &parser) {
   }
   if (parser.parseGreater())
     return {};
-  return getChecked([&] { return parser.emitError(parser.getNameLoc()); }, parser.getContext(), shape, *storage,
-                    layout);
+  return getChecked([&] { return parser.emitError(parser.getNameLoc()); }, parser.getContext(),
+                    shape, *storage, layout);
 }
 
 void WeightType::print(AsmPrinter &printer) const {
@@ -122,15 +125,17 @@ Type CacheType::parse(AsmParser &parser) {
   Type keyElement, valueElement;
   auto parseRow = [&](StringRef name, SmallVector<int64_t> &shape, Type &element) -> ParseResult {
     return failure(parser.parseKeyword(name) || parser.parseColon() ||
-                   parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(element));
+                   parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+                   parser.parseType(element));
   };
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseInteger(layers) || parser.parseKeyword("x") || parser.parseLSquare() ||
-      parseRow("k", key, keyElement) || parser.parseComma() || parseRow("v", value, valueElement) ||
-      parser.parseRSquare() || parser.parseGreater())
+  if (parser.parseLess() || parser.parseInteger(layers) || parser.parseKeyword("x") ||
+      parser.parseLSquare() || parseRow("k", key, keyElement) || parser.parseComma() ||
+      parseRow("v", value, valueElement) || parser.parseRSquare() || parser.parseGreater())
     return {};
   if (key.size() != 2 || key != value || keyElement != valueElement || layers <= 0) {
-    parser.emitError(loc) << "expected layers x [k: HxDxT, v: HxDxT] with equal rows for keys and values";
+    parser.emitError(loc)
+        << "expected layers x [k: HxDxT, v: HxDxT] with equal rows for keys and values";
     return {};
   }
   return get(parser.getContext(), layers, key[0], key[1], keyElement);
@@ -173,8 +178,8 @@ Layout getPackedLayout(Storage storage) {
 
 } // namespace tenon::llm
 
-#include "ir/LLMDialect.cpp.inc"
 #include "ir/Enums.cpp.inc"
+#include "ir/LLMDialect.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "ir/LLMAttributes.cpp.inc"

@@ -14,7 +14,8 @@ namespace tenon::llm {
 static LogicalResult verifyVector(Operation *op, StringRef name, Value weight, int64_t columns) {
   auto type = cast<WeightType>(weight.getType());
   if (type.getRank() != 1 || type.getColumns() != columns)
-    return op->emitOpError() << name << " must be a vector of " << columns << " elements, got " << type;
+    return op->emitOpError() << name << " must be a vector of " << columns << " elements, got "
+                             << type;
   return success();
 }
 
@@ -28,8 +29,8 @@ static LogicalResult verifyMatrix(Operation *op, StringRef name, WeightType type
 // Weights
 //===----------------------------------------------------------------------===//
 
-LogicalResult WeightConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
-                                               SmallVectorImpl<Type> &types) {
+LogicalResult WeightConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                               Adaptor adaptor, SmallVectorImpl<Type> &types) {
   if (adaptor.getInputs().empty())
     return emitOptionalError(loc, "'llm.weight_concat' op needs at least one input");
   auto first = cast<WeightType>(adaptor.getInputs().front().getType());
@@ -37,10 +38,11 @@ LogicalResult WeightConcatOp::inferReturnTypes(MLIRContext *context, std::option
   shape[0] = 0;
   for (Value input : adaptor.getInputs()) {
     auto type = cast<WeightType>(input.getType());
-    if (type.getShape().drop_front() != first.getShape().drop_front() || type.getStorage() != first.getStorage() ||
-        type.getLayout() != Layout::plain)
-      return emitOptionalError(loc, "'llm.weight_concat' op inputs must have equal columns and storage, got ", first,
-                               " and ", type);
+    if (type.getShape().drop_front() != first.getShape().drop_front() ||
+        type.getStorage() != first.getStorage() || type.getLayout() != Layout::plain)
+      return emitOptionalError(
+          loc, "'llm.weight_concat' op inputs must have equal columns and storage, got ", first,
+          " and ", type);
     shape[0] += type.getShape()[0];
   }
   types.push_back(WeightType::get(context, shape, first.getStorage()));
@@ -50,7 +52,8 @@ LogicalResult WeightConcatOp::inferReturnTypes(MLIRContext *context, std::option
 LogicalResult WeightDeinterleaveOp::verify() {
   int64_t rows = getInput().getType().getShape()[0];
   if (rows % (2 * getHeads()))
-    return emitOpError() << "heads (" << getHeads() << ") do not divide " << rows << " rows into pairs";
+    return emitOpError() << "heads (" << getHeads() << ") do not divide " << rows
+                         << " rows into pairs";
   return success();
 }
 
@@ -76,9 +79,10 @@ LogicalResult WeightPackOp::verify() {
   return success();
 }
 
-LogicalResult RopeFrequenciesOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
-                                                  SmallVectorImpl<Type> &types) {
-  types.push_back(WeightType::get(context, {std::max<int64_t>(adaptor.getDim() / 2, 1)}, Storage::F64));
+LogicalResult RopeFrequenciesOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                                  Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(
+      WeightType::get(context, {std::max<int64_t>(adaptor.getDim() / 2, 1)}, Storage::F64));
   return success();
 }
 
@@ -86,9 +90,10 @@ LogicalResult RopeFrequenciesOp::inferReturnTypes(MLIRContext *context, std::opt
 // Embedding, norms, linear
 //===----------------------------------------------------------------------===//
 
-LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
-                                            SmallVectorImpl<Type> &types) {
-  types.push_back(getRowsType(context, cast<WeightType>(adaptor.getTable().getType()).getColumns()));
+LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(
+      getRowsType(context, cast<WeightType>(adaptor.getTable().getType()).getColumns()));
   return success();
 }
 
@@ -100,9 +105,10 @@ LogicalResult RMSNormOp::verify() {
   return verifyVector(*this, "weight", getWeight(), getColumns(getInput()));
 }
 
-LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
-                                         SmallVectorImpl<Type> &types) {
-  types.push_back(getRowsType(context, cast<WeightType>(adaptor.getWeight().getType()).getShape()[0]));
+LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(
+      getRowsType(context, cast<WeightType>(adaptor.getWeight().getType()).getShape()[0]));
   return success();
 }
 
@@ -120,8 +126,8 @@ LogicalResult LinearOp::verify() {
 // Positions, attention, cache
 //===----------------------------------------------------------------------===//
 
-LogicalResult RopeAnglesOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
-                                             SmallVectorImpl<Type> &types) {
+LogicalResult RopeAnglesOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
   int64_t pairs = cast<WeightType>(adaptor.getFrequencies().getType()).getNumElements();
   types.push_back(getRowsType(context, 2 * pairs));
   return success();
@@ -132,56 +138,66 @@ LogicalResult RopeOp::verify() {
   if (columns % getHeads())
     return emitOpError() << "heads (" << getHeads() << ") do not divide " << columns << " columns";
   if (rotated % 2 || rotated > getHeadDim())
-    return emitOpError() << "angles for " << rotated << " elements do not fit a head of " << getHeadDim();
+    return emitOpError() << "angles for " << rotated << " elements do not fit a head of "
+                         << getHeadDim();
   return success();
 }
 
-LogicalResult RepeatKVOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
-                                           SmallVectorImpl<Type> &types) {
+LogicalResult RepeatKVOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                           Adaptor adaptor, SmallVectorImpl<Type> &types) {
   types.push_back(getRowsType(context, getColumns(adaptor.getInput()) * adaptor.getTimes()));
   return success();
 }
 
 LogicalResult RepeatKVOp::verify() {
   if (getColumns(getInput()) % getHeads())
-    return emitOpError() << "heads (" << getHeads() << ") do not divide " << getColumns(getInput()) << " columns";
+    return emitOpError() << "heads (" << getHeads() << ") do not divide " << getColumns(getInput())
+                         << " columns";
   return success();
 }
 
-OpFoldResult RepeatKVOp::fold(FoldAdaptor) { return getTimes() == 1 ? OpFoldResult(getInput()) : OpFoldResult(); }
+OpFoldResult RepeatKVOp::fold(FoldAdaptor) {
+  return getTimes() == 1 ? OpFoldResult(getInput()) : OpFoldResult();
+}
 
-static LogicalResult verifyHeads(Operation *op, int64_t columns, int64_t heads, int64_t keyColumns, int64_t kvHeads) {
+static LogicalResult verifyHeads(Operation *op, int64_t columns, int64_t heads, int64_t keyColumns,
+                                 int64_t kvHeads) {
   if (heads <= 0 || kvHeads <= 0)
     return op->emitOpError() << "num_heads and num_kv_heads must be positive";
   if (heads % kvHeads)
-    return op->emitOpError() << "num_heads (" << heads << ") is not a multiple of num_kv_heads (" << kvHeads << ")";
+    return op->emitOpError() << "num_heads (" << heads << ") is not a multiple of num_kv_heads ("
+                             << kvHeads << ")";
   if (columns % heads)
-    return op->emitOpError() << "num_heads (" << heads << ") does not divide " << columns << " query columns";
+    return op->emitOpError() << "num_heads (" << heads << ") does not divide " << columns
+                             << " query columns";
   if (keyColumns != columns / heads * kvHeads)
-    return op->emitOpError() << "keys must have " << columns / heads * kvHeads << " columns (" << kvHeads
-                             << " heads of " << columns / heads << "), got " << keyColumns;
+    return op->emitOpError() << "keys must have " << columns / heads * kvHeads << " columns ("
+                             << kvHeads << " heads of " << columns / heads << "), got "
+                             << keyColumns;
   return success();
 }
 
 LogicalResult AttentionOp::verify() {
-  return verifyHeads(*this, getColumns(getQuery()), getNumHeads(), getColumns(getKey()), getNumKvHeads());
+  return verifyHeads(*this, getColumns(getQuery()), getNumHeads(), getColumns(getKey()),
+                     getNumKvHeads());
 }
 
 static LogicalResult verifyLayer(Operation *op, CacheType cache, int64_t layer) {
   if (layer >= cache.getLayers())
-    return op->emitOpError() << "layer " << layer << " is not in a cache of " << cache.getLayers() << " layers";
+    return op->emitOpError() << "layer " << layer << " is not in a cache of " << cache.getLayers()
+                             << " layers";
   return success();
 }
 
 LogicalResult KVAppendOp::verify() {
   if (getColumns(getKey()) != getCache().getType().getWidth())
-    return emitOpError() << "keys have " << getColumns(getKey()) << " columns, the cache's rows have "
-                         << getCache().getType().getWidth();
+    return emitOpError() << "keys have " << getColumns(getKey())
+                         << " columns, the cache's rows have " << getCache().getType().getWidth();
   return verifyLayer(*this, getCache().getType(), getLayer());
 }
 
-LogicalResult KVReadOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor adaptor,
-                                         SmallVectorImpl<Type> &types) {
+LogicalResult KVReadOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
   types.assign(2, getRowsType(context, cast<CacheType>(adaptor.getCache().getType()).getWidth()));
   return success();
 }
@@ -190,7 +206,8 @@ LogicalResult KVReadOp::verify() { return verifyLayer(*this, getCache().getType(
 
 LogicalResult PagedAttentionOp::verify() {
   CacheType cache = getCache().getType();
-  if (failed(verifyHeads(*this, getColumns(getQuery()), getNumHeads(), cache.getWidth(), cache.getHeads())))
+  if (failed(verifyHeads(*this, getColumns(getQuery()), getNumHeads(), cache.getWidth(),
+                         cache.getHeads())))
     return failure();
   return verifyLayer(*this, cache, getLayer());
 }
@@ -199,11 +216,13 @@ LogicalResult PagedAttentionOp::verify() {
 // Row selection
 //===----------------------------------------------------------------------===//
 
-LogicalResult SliceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
-                                        SmallVectorImpl<Type> &types) {
-  int64_t begin = adaptor.getBegin(), end = adaptor.getEnd(), columns = getColumns(adaptor.getInput());
+LogicalResult SliceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                        Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  int64_t begin = adaptor.getBegin(), end = adaptor.getEnd(),
+          columns = getColumns(adaptor.getInput());
   if (begin < 0 || begin >= end || end > columns)
-    return emitOptionalError(loc, "'llm.slice' op columns ", begin, " to ", end, " are not within ", columns);
+    return emitOptionalError(loc, "'llm.slice' op columns ", begin, " to ", end, " are not within ",
+                             columns);
   types.push_back(getRowsType(context, end - begin));
   return success();
 }
@@ -222,7 +241,8 @@ LogicalResult FusedOp::verify() {
     return emitOpError() << "must yield its results";
   for (Operation &op : getBody().front().without_terminator())
     if (op.getDialect() != getOperation()->getDialect() && !isa<ReferenceOpInterface>(op))
-      return emitOpError() << "joins operations that have a reference decomposition, not '" << op.getName() << "'";
+      return emitOpError() << "joins operations that have a reference decomposition, not '"
+                           << op.getName() << "'";
   return success();
 }
 

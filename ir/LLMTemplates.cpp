@@ -7,10 +7,10 @@ using namespace mlir;
 namespace tenon::llm {
 
 // Node arguments are read in order; the first failure ends the node.
-#define TENON_READ(name, expression)                                                                                   \
-  auto name##OrFailure = (expression);                                                                                 \
-  if (failed(name##OrFailure))                                                                                         \
-    return failure();                                                                                                  \
+#define TENON_READ(name, expression)                                                               \
+  auto name##OrFailure = (expression);                                                             \
+  if (failed(name##OrFailure))                                                                     \
+    return failure();                                                                              \
   auto name = *name##OrFailure
 
 // embedding: {weight: NAME, rows: V, columns: C}
@@ -27,7 +27,8 @@ FailureOr<Value> RMSNormOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(eps, args.getNumber("eps"));
   TENON_READ(weight, args.getWeight("weight", ".weight", {getColumns(stream)}));
   OpBuilder &builder = args.getBuilder();
-  return RMSNormOp::create(builder, args.getLoc(), stream.getType(), stream, weight, builder.getF64FloatAttr(eps))
+  return RMSNormOp::create(builder, args.getLoc(), stream.getType(), stream, weight,
+                           builder.getF64FloatAttr(eps))
       .getResult();
 }
 
@@ -50,26 +51,31 @@ FailureOr<Value> RopeOp::buildFromTemplate(TemplateArgs &args) {
   Value stream = args.getStream();
   TENON_READ(heads, args.getInteger("heads"));
   if (heads <= 0 || getColumns(stream) % heads)
-    return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(stream)) + " columns");
+    return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(stream)) +
+                                   " columns");
   TENON_READ(dim, args.getInteger("dim", getColumns(stream) / heads));
   if (dim <= 0 || dim % 2 || dim > getColumns(stream) / heads)
-    return args.error("dim", "must be even and at most the head's width, " + Twine(getColumns(stream) / heads) +
-                                 ", got " + Twine(dim));
+    return args.error("dim", "must be even and at most the head's width, " +
+                                 Twine(getColumns(stream) / heads) + ", got " + Twine(dim));
   TENON_READ(theta, args.getNumber("theta"));
   if (!(theta > 0))
     return args.error("theta", "must be positive");
   TENON_READ(styleName, args.getString("style", "half"));
   std::optional<RopeStyle> style = symbolizeRopeStyle(styleName);
   if (!style)
-    return args.error("style", "unknown rotary style '" + styleName + "'; accepted: half, interleaved");
+    return args.error("style",
+                      "unknown rotary style '" + styleName + "'; accepted: half, interleaved");
   TENON_READ(scaling, args.getMap("scaling"));
   OpBuilder &builder = args.getBuilder();
-  auto frequencies = RopeFrequenciesOp::create(builder, args.getLoc(), dim, APFloat(theta), scaling);
+  auto frequencies =
+      RopeFrequenciesOp::create(builder, args.getLoc(), dim, APFloat(theta), scaling);
   // Refuse an incomplete scaling here, where the file's line is known.
   if (failed(frequencies.verify()))
     return failure();
-  Value angles = RopeAnglesOp::create(builder, args.getLoc(), args.getBatch(), frequencies, APFloat(1.0));
-  return RopeOp::create(builder, args.getLoc(), stream.getType(), stream, angles, heads, *style).getResult();
+  Value angles =
+      RopeAnglesOp::create(builder, args.getLoc(), args.getBatch(), frequencies, APFloat(1.0));
+  return RopeOp::create(builder, args.getLoc(), stream.getType(), stream, angles, heads, *style)
+      .getResult();
 }
 
 // repeat_kv: {heads: H, times: N}
@@ -77,11 +83,12 @@ FailureOr<Value> RepeatKVOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(heads, args.getInteger("heads"));
   TENON_READ(times, args.getInteger("times"));
   if (heads <= 0 || getColumns(args.getStream()) % heads)
-    return args.error("heads",
-                      Twine(heads) + " heads do not divide " + Twine(getColumns(args.getStream())) + " columns");
+    return args.error("heads", Twine(heads) + " heads do not divide " +
+                                   Twine(getColumns(args.getStream())) + " columns");
   if (times <= 0)
     return args.error("times", "must be positive, got " + Twine(times));
-  return RepeatKVOp::create(args.getBuilder(), args.getLoc(), args.getStream(), heads, times).getResult();
+  return RepeatKVOp::create(args.getBuilder(), args.getLoc(), args.getStream(), heads, times)
+      .getResult();
 }
 
 // attention: {heads: H, scale: S = head_dim^-0.5, query: [...], key: [...], value: [...]}
@@ -91,14 +98,16 @@ FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(key, args.getBranch("key"));
   TENON_READ(value, args.getBranch("value"));
   if (heads <= 0 || getColumns(query) % heads)
-    return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(query)) + " query columns");
+    return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(query)) +
+                                   " query columns");
   if (key.getType() != query.getType() || value.getType() != query.getType())
-    return args.error("", "query, key and value must be equally wide, got " + Twine(getColumns(query)) + ", " +
-                              Twine(getColumns(key)) + " and " + Twine(getColumns(value)) +
-                              "; repeat_kv widens keys and values");
-  TENON_READ(scale, args.getNumber("scale", 1.0 / std::sqrt(double(getColumns(query)) / double(heads))));
-  return AttentionOp::create(args.getBuilder(), args.getLoc(), query.getType(), query, key, value, args.getBatch(),
-                             heads, heads, APFloat(scale), KeyRows::tokens)
+    return args.error("", "query, key and value must be equally wide, got " +
+                              Twine(getColumns(query)) + ", " + Twine(getColumns(key)) + " and " +
+                              Twine(getColumns(value)) + "; repeat_kv widens keys and values");
+  TENON_READ(scale,
+             args.getNumber("scale", 1.0 / std::sqrt(double(getColumns(query)) / double(heads))));
+  return AttentionOp::create(args.getBuilder(), args.getLoc(), query.getType(), query, key, value,
+                             args.getBatch(), heads, heads, APFloat(scale), KeyRows::tokens)
       .getResult();
 }
 
@@ -107,9 +116,10 @@ FailureOr<Value> ActivationOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(name, args.getString("kind"));
   std::optional<ActivationKind> kind = symbolizeActivationKind(name);
   if (!kind)
-    return args.error("kind",
-                      "unknown activation '" + name + "'; accepted: silu, gelu, gelu_tanh, quick_gelu, relu");
-  return ActivationOp::create(args.getBuilder(), args.getLoc(), args.getStream().getType(), *kind, args.getStream())
+    return args.error("kind", "unknown activation '" + name +
+                                  "'; accepted: silu, gelu, gelu_tanh, quick_gelu, relu");
+  return ActivationOp::create(args.getBuilder(), args.getLoc(), args.getStream().getType(), *kind,
+                              args.getStream())
       .getResult();
 }
 
@@ -123,9 +133,10 @@ template <typename Op> static FailureOr<Value> buildBinary(TemplateArgs &args) {
       side = branch;
     }
   if (sides[0].getType() != sides[1].getType())
-    return args.error("", "sides must be equally wide, got " + Twine(getColumns(sides[0])) + " and " +
-                              Twine(getColumns(sides[1])));
-  return Op::create(args.getBuilder(), args.getLoc(), sides[0].getType(), sides[0], sides[1]).getResult();
+    return args.error("", "sides must be equally wide, got " + Twine(getColumns(sides[0])) +
+                              " and " + Twine(getColumns(sides[1])));
+  return Op::create(args.getBuilder(), args.getLoc(), sides[0].getType(), sides[0], sides[1])
+      .getResult();
 }
 
 FailureOr<Value> AddOp::buildFromTemplate(TemplateArgs &args) { return buildBinary<AddOp>(args); }

@@ -9,7 +9,9 @@ namespace tenon::llm {
 namespace {
 
 // A number of the scaling map; the verifier has made sure that it is there.
-double number(DictionaryAttr scaling, StringRef key) { return scaling.getAs<FloatAttr>(key).getValueAsDouble(); }
+double number(DictionaryAttr scaling, StringRef key) {
+  return scaling.getAs<FloatAttr>(key).getValueAsDouble();
+}
 
 StringRef type(DictionaryAttr scaling) { return scaling.getAs<StringAttr>("type").getValue(); }
 
@@ -32,15 +34,18 @@ LogicalResult RopeFrequenciesOp::verify() {
   else if (name.getValue() == "llama3")
     keys = {"factor", "low", "high", "original"};
   else
-    return emitOpError() << "unknown scaling type '" << name.getValue() << "'; accepted: linear, llama3";
+    return emitOpError() << "unknown scaling type '" << name.getValue()
+                         << "'; accepted: linear, llama3";
   for (StringRef key : keys) {
     auto value = scaling.getAs<FloatAttr>(key);
     if (!value || !(value.getValueAsDouble() > 0))
-      return emitOpError() << "scaling " << name.getValue() << " needs a positive number '" << key << "'";
+      return emitOpError() << "scaling " << name.getValue() << " needs a positive number '" << key
+                           << "'";
   }
   for (NamedAttribute entry : scaling)
     if (entry.getName() != "type" && !llvm::is_contained(keys, entry.getName().getValue()))
-      return emitOpError() << "scaling " << name.getValue() << " has no key '" << entry.getName().getValue() << "'";
+      return emitOpError() << "scaling " << name.getValue() << " has no key '"
+                           << entry.getName().getValue() << "'";
   if (name.getValue() == "llama3" && number(scaling, "low") >= number(scaling, "high"))
     return emitOpError() << "scaling llama3 needs low < high";
   return success();
@@ -61,9 +66,10 @@ SmallVector<double> RopeFrequenciesOp::evaluate() {
     return table;
   }
 
-  // llama3: a pair that turns more than `high` times within the original context is kept, one that turns less
-  // than `low` times is slowed down by `factor`, and those between are blended.
-  double low = number(scaling, "low"), high = number(scaling, "high"), original = number(scaling, "original");
+  // llama3: a pair that turns more than `high` times within the original context is kept, one that
+  // turns less than `low` times is slowed down by `factor`, and those between are blended.
+  double low = number(scaling, "low"), high = number(scaling, "high"),
+         original = number(scaling, "original");
   for (double &frequency : table) {
     double turns = original * frequency / (2 * M_PI);
     double keep = std::clamp((turns - low) / (high - low), 0.0, 1.0);

@@ -36,8 +36,9 @@ MemRefType getBufferType(MLIRContext *context, int64_t columns, int64_t stride) 
   Type f32 = Float32Type::get(context);
   if (columns == stride)
     return MemRefType::get({ShapedType::kDynamic, columns}, f32);
-  return MemRefType::get({ShapedType::kDynamic, columns}, f32,
-                         StridedLayoutAttr::get(context, /*offset=*/ShapedType::kDynamic, {stride, 1}));
+  return MemRefType::get(
+      {ShapedType::kDynamic, columns}, f32,
+      StridedLayoutAttr::get(context, /*offset=*/ShapedType::kDynamic, {stride, 1}));
 }
 
 int64_t getColumns(MemRefType type) { return type.getDimSize(1); }
@@ -58,10 +59,13 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parser.parseSymbolName(name, "sym_name", result.attributes) || parser.parseKeyword("kind") ||
       parser.parseAttribute(kind, "kind", result.attributes) ||
       parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
-      parser.parseOptionalArrowTypeList(types) || parser.parseOptionalAttrDictWithKeyword(result.attributes))
+      parser.parseOptionalArrowTypeList(types) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
-  SmallVector<Type> inputs = llvm::map_to_vector(arguments, [](auto &argument) { return argument.type; });
-  result.addAttribute("function_type", TypeAttr::get(parser.getBuilder().getFunctionType(inputs, types)));
+  SmallVector<Type> inputs =
+      llvm::map_to_vector(arguments, [](auto &argument) { return argument.type; });
+  result.addAttribute("function_type",
+                      TypeAttr::get(parser.getBuilder().getFunctionType(inputs, types)));
   return parser.parseRegion(*result.addRegion(), arguments);
 }
 
@@ -73,7 +77,8 @@ void KernelOp::print(OpAsmPrinter &printer) {
                         [&](BlockArgument argument) { printer.printRegionArgument(argument); });
   printer << ')';
   printer.printOptionalArrowTypeList(getFunctionType().getResults());
-  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"sym_name", "kind", "function_type"});
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {"sym_name", "kind", "function_type"});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
@@ -108,11 +113,12 @@ LogicalResult StageOp::verify() {
   };
   auto check = [&](TypeRange formals, TypeRange actuals, StringRef what) -> LogicalResult {
     if (formals.size() != actuals.size())
-      return emitOpError() << getKernelAttr() << " has " << formals.size() << ' ' << what << ", got " << actuals.size();
+      return emitOpError() << getKernelAttr() << " has " << formals.size() << ' ' << what
+                           << ", got " << actuals.size();
     for (auto [i, formal, actual] : llvm::enumerate(formals, actuals))
       if (!matches(formal, actual))
-        return emitOpError() << what << ' ' << i << " of " << getKernelAttr() << " is " << formal << ", got "
-                             << actual;
+        return emitOpError() << what << ' ' << i << " of " << getKernelAttr() << " is " << formal
+                             << ", got " << actual;
     return success();
   };
   if (failed(check(type.getInputs().drop_front(), getInputs().getTypes(), "inputs")))

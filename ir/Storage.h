@@ -1,8 +1,8 @@
 // How a checkpoint stores the elements of a tensor, and how to read them.
 //
-// A row of a tensor is a run of blocks; a block holds `valuesPerBlock` elements along the last dimension.
-// Two readings exist: `decodeRow` gives numbers (f32), `decodeGroups` gives the integers and scales behind
-// them, so that a quantised tensor can be repacked without being rounded again:
+// A row of a tensor is a run of blocks; a block holds `valuesPerBlock` elements along the last
+// dimension. Two readings exist: `decodeRow` gives numbers (f32), `decodeGroups` gives the integers
+// and scales behind them, so that a quantised tensor can be repacked without being rounded again:
 //
 //   value = scale[g] * code + min[g]      g = index / groupSize
 #ifndef TENON_IR_STORAGE_H
@@ -24,9 +24,9 @@ struct StorageInfo {
   int64_t valuesPerBlock;
   int64_t bytesPerBlock;
   // The integer form; bits == 0 for floating-point storage.
-  int bits;         // 4 or 8: the narrowest of the two that holds every code
+  int bits;          // 4 or 8: the narrowest of the two that holds every code
   int64_t groupSize; // elements that share a scale: 16 or 32
-  bool hasMin;       // codes are unsigned and `min` is meaningful; otherwise codes are int8 and min is 0
+  bool hasMin; // codes are unsigned and `min` is meaningful; otherwise codes are int8 and min is 0
 };
 
 const StorageInfo &getStorageInfo(Storage storage);
@@ -39,10 +39,10 @@ int64_t getRowBytes(Storage storage, int64_t values);
 // Decodes a row of `values` elements to f32.
 void decodeRow(Storage storage, const uint8_t *row, int64_t values, float *out);
 
-// Decodes a quantised row to codes [values], scales [values / groupSize], mins [values / groupSize].
-// Codes are uint8 when hasMin, int8 (two's complement in the byte) otherwise.
-void decodeGroups(Storage storage, const uint8_t *row, int64_t values, uint8_t *codes, float *scales,
-                  float *mins);
+// Decodes a quantised row to codes [values], scales [values / groupSize], mins [values /
+// groupSize]. Codes are uint8 when hasMin, int8 (two's complement in the byte) otherwise.
+void decodeGroups(Storage storage, const uint8_t *row, int64_t values, uint8_t *codes,
+                  float *scales, float *mins);
 
 float halfToFloat(uint16_t bits);
 uint16_t floatToHalf(float value); // round to nearest even

@@ -3,7 +3,8 @@
 //   - rope: {heads: $heads, head_dim: $head_dim, theta: $rope.theta}
 //     ^mnemonic  ^arguments, already evaluated; reading one marks it as used
 //
-// The frontend implements it; an argument that no getter has read is reported as unknown by the frontend.
+// The frontend implements it; an argument that no getter has read is reported as unknown by the
+// frontend.
 #ifndef TENON_IR_TEMPLATE_H
 #define TENON_IR_TEMPLATE_H
 
@@ -25,17 +26,22 @@ public:
 
   // Whether the argument is present and not null.
   virtual bool has(llvm::StringRef key) = 0;
-  // Without a fallback a missing argument is an error. Wrong types are errors at the argument's place.
-  virtual mlir::FailureOr<int64_t> getInteger(llvm::StringRef key, std::optional<int64_t> fallback = std::nullopt) = 0;
-  virtual mlir::FailureOr<double> getNumber(llvm::StringRef key, std::optional<double> fallback = std::nullopt) = 0;
-  virtual mlir::FailureOr<bool> getFlag(llvm::StringRef key, std::optional<bool> fallback = std::nullopt) = 0;
-  virtual mlir::FailureOr<std::string> getString(llvm::StringRef key,
-                                                 std::optional<llvm::StringRef> fallback = std::nullopt) = 0;
+  // Without a fallback a missing argument is an error. Wrong types are errors at the argument's
+  // place.
+  virtual mlir::FailureOr<int64_t> getInteger(llvm::StringRef key,
+                                              std::optional<int64_t> fallback = std::nullopt) = 0;
+  virtual mlir::FailureOr<double> getNumber(llvm::StringRef key,
+                                            std::optional<double> fallback = std::nullopt) = 0;
+  virtual mlir::FailureOr<bool> getFlag(llvm::StringRef key,
+                                        std::optional<bool> fallback = std::nullopt) = 0;
+  virtual mlir::FailureOr<std::string>
+  getString(llvm::StringRef key, std::optional<llvm::StringRef> fallback = std::nullopt) = 0;
   // A map of numbers (f64) and strings, or null when absent.
   virtual mlir::FailureOr<mlir::DictionaryAttr> getMap(llvm::StringRef key) = 0;
   // Builds a nested list of nodes on the current stream and returns its value.
   virtual mlir::FailureOr<mlir::Value> getBranch(llvm::StringRef key) = 0;
-  // The weight `<argument><suffix>`, such as "model.norm" + ".weight"; its shape is checked against the checkpoint.
+  // The weight `<argument><suffix>`, such as "model.norm" + ".weight"; its shape is checked against
+  // the checkpoint.
   virtual mlir::FailureOr<mlir::Value> getWeight(llvm::StringRef key, llvm::StringRef suffix,
                                                  llvm::ArrayRef<int64_t> shape) = 0;
 

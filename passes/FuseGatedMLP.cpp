@@ -37,21 +37,24 @@ struct FuseGatedMLP : impl::LLMFuseGatedMLPBase<FuseGatedMLP> {
       return missed(product, why);
 
     auto norm = gate.getInput().getDefiningOp<RMSNormOp>();
-    if (norm && !llvm::all_of(norm->getUsers(), [&](Operation *user) { return user == gate || user == up; }))
+    if (norm && !llvm::all_of(norm->getUsers(),
+                              [&](Operation *user) { return user == gate || user == up; }))
       norm = nullptr;
 
     OpBuilder builder(product);
     Location loc = product.getLoc();
     StackedLinear both = stack(builder, {gate, up});
     int64_t width = getColumns(gate);
-    FusedOp fused = createFused(builder, loc, "gated_mlp", [&](OpBuilder &body) -> SmallVector<Value> {
-      Value rows = norm ? body.clone(*norm)->getResult(0) : Value(gate.getInput());
-      Value stacked = LinearOp::create(body, loc, rows, both.weight, both.bias);
-      Value left = SliceOp::create(body, loc, stacked, 0, width);
-      Value right = SliceOp::create(body, loc, stacked, width, 2 * width);
-      Value active = ActivationOp::create(body, loc, left.getType(), activation.getKind(), left);
-      return {MulOp::create(body, loc, active.getType(), active, right)};
-    });
+    FusedOp fused =
+        createFused(builder, loc, "gated_mlp", [&](OpBuilder &body) -> SmallVector<Value> {
+          Value rows = norm ? body.clone(*norm)->getResult(0) : Value(gate.getInput());
+          Value stacked = LinearOp::create(body, loc, rows, both.weight, both.bias);
+          Value left = SliceOp::create(body, loc, stacked, 0, width);
+          Value right = SliceOp::create(body, loc, stacked, width, 2 * width);
+          Value active =
+              ActivationOp::create(body, loc, left.getType(), activation.getKind(), left);
+          return {MulOp::create(body, loc, active.getType(), active, right)};
+        });
     product.replaceAllUsesWith(fused.getResult(0));
     product.erase();
     activation.erase();

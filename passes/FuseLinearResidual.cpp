@@ -26,11 +26,12 @@ struct FuseLinearResidual : impl::LLMFuseLinearResidualBase<FuseLinearResidual> 
       return;
     OpBuilder builder(sum);
     Location loc = builder.getFusedLoc({linear.getLoc(), sum.getLoc()});
-    FusedOp fused = createFused(builder, loc, "linear_residual", [&](OpBuilder &body) -> SmallVector<Value> {
-      IRMapping mapping;
-      body.clone(*linear, mapping);
-      return {body.clone(*sum, mapping)->getResult(0)};
-    });
+    FusedOp fused =
+        createFused(builder, loc, "linear_residual", [&](OpBuilder &body) -> SmallVector<Value> {
+          IRMapping mapping;
+          body.clone(*linear, mapping);
+          return {body.clone(*sum, mapping)->getResult(0)};
+        });
     sum.replaceAllUsesWith(fused.getResult(0));
     sum.erase();
     linear.erase();

@@ -15,7 +15,8 @@ namespace {
 
 enum Role { query, key, value, none };
 
-// What attention does with a projection: follows it through rotation and copying to its only reader.
+// What attention does with a projection: follows it through rotation and copying to its only
+// reader.
 Role getRole(Value projection) {
   while (projection.hasOneUse()) {
     OpOperand &use = *projection.getUses().begin();
@@ -64,14 +65,16 @@ struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
       if (op->isBeforeInBlock(&*builder.getInsertionPoint()))
         builder.setInsertionPoint(op);
     StackedLinear qkv = stack(builder, projections);
-    FusedOp fused = createFused(builder, norm.getLoc(), "norm_qkv", [&](OpBuilder &body) -> SmallVector<Value> {
-      Value normed = body.clone(*norm)->getResult(0);
-      return {LinearOp::create(body, norm.getLoc(), normed, qkv.weight, qkv.bias)};
-    });
+    FusedOp fused =
+        createFused(builder, norm.getLoc(), "norm_qkv", [&](OpBuilder &body) -> SmallVector<Value> {
+          Value normed = body.clone(*norm)->getResult(0);
+          return {LinearOp::create(body, norm.getLoc(), normed, qkv.weight, qkv.bias)};
+        });
     int64_t begin = 0;
     for (LinearOp op : projections) {
       int64_t end = begin + getColumns(op);
-      op.replaceAllUsesWith(SliceOp::create(builder, op.getLoc(), fused.getResult(0), begin, end).getResult());
+      op.replaceAllUsesWith(
+          SliceOp::create(builder, op.getLoc(), fused.getResult(0), begin, end).getResult());
       begin = end;
     }
     for (LinearOp op : projections)

@@ -1,4 +1,5 @@
-// llm-fuse-residual-norm: a residual sum and the norm of it become one fused operation with both as results.
+// llm-fuse-residual-norm: a residual sum and the norm of it become one fused operation with both as
+// results.
 #include "passes/Graph.h"
 #include "passes/Passes.h"
 
@@ -23,11 +24,12 @@ struct FuseResidualNorm : impl::LLMFuseResidualNormBase<FuseResidualNorm> {
     OpBuilder builder(sum);
     hoistWeight(norm.getWeight(), sum);
     Location loc = builder.getFusedLoc({sum.getLoc(), norm.getLoc()});
-    FusedOp fused = createFused(builder, loc, "residual_norm", [&](OpBuilder &body) -> SmallVector<Value> {
-      IRMapping mapping;
-      Value total = body.clone(*sum, mapping)->getResult(0);
-      return {total, body.clone(*norm, mapping)->getResult(0)};
-    });
+    FusedOp fused =
+        createFused(builder, loc, "residual_norm", [&](OpBuilder &body) -> SmallVector<Value> {
+          IRMapping mapping;
+          Value total = body.clone(*sum, mapping)->getResult(0);
+          return {total, body.clone(*norm, mapping)->getResult(0)};
+        });
     norm.replaceAllUsesWith(fused.getResult(1));
     norm.erase();
     sum.replaceAllUsesWith(fused.getResult(0));

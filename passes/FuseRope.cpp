@@ -1,4 +1,5 @@
-// llm-fuse-rope: in @decode, rotation, cache update and attention of a layer become one fused operation.
+// llm-fuse-rope: in @decode, rotation, cache update and attention of a layer become one fused
+// operation.
 #include "passes/Graph.h"
 #include "passes/Passes.h"
 
@@ -24,18 +25,20 @@ struct FuseRope : impl::LLMFuseRopeBase<FuseRope> {
     auto append = attention.getCache().getDefiningOp<KVAppendOp>();
     auto query = attention.getQuery().getDefiningOp<RopeOp>();
     auto key = append ? append.getKey().getDefiningOp<RopeOp>() : RopeOp();
-    if (!query || !key || !query->hasOneUse() || !key->hasOneUse() || append.getLayer() != attention.getLayer() ||
-        query.getAngles() != key.getAngles() || query.getStyle() != key.getStyle())
+    if (!query || !key || !query->hasOneUse() || !key->hasOneUse() ||
+        append.getLayer() != attention.getLayer() || query.getAngles() != key.getAngles() ||
+        query.getStyle() != key.getStyle())
       return;
     OpBuilder builder(attention);
     Location loc = attention.getLoc();
-    FusedOp fused = createFused(builder, loc, "rope_attention", [&](OpBuilder &body) -> SmallVector<Value> {
-      IRMapping mapping;
-      Operation *parts[] = {query, key, append, attention};
-      for (Operation *op : parts)
-        body.clone(*op, mapping);
-      return {mapping.lookup(attention.getResult()), mapping.lookup(append.getResult())};
-    });
+    FusedOp fused =
+        createFused(builder, loc, "rope_attention", [&](OpBuilder &body) -> SmallVector<Value> {
+          IRMapping mapping;
+          Operation *parts[] = {query, key, append, attention};
+          for (Operation *op : parts)
+            body.clone(*op, mapping);
+          return {mapping.lookup(attention.getResult()), mapping.lookup(append.getResult())};
+        });
     attention.replaceAllUsesWith(fused.getResult(0));
     attention.erase();
     append.replaceAllUsesWith(fused.getResult(1));

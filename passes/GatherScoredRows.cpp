@@ -1,7 +1,7 @@
 // llm-gather-scored-rows: only rows to be scored reach the LM head.
+#include "mlir/IR/Builders.h"
 #include "passes/Graph.h"
 #include "passes/Passes.h"
-#include "mlir/IR/Builders.h"
 
 namespace tenon {
 #define GEN_PASS_DEF_LLMGATHERSCOREDROWS
@@ -12,11 +12,13 @@ using namespace tenon::llm;
 
 namespace {
 
-// The operand through which rows flow, if the operation makes each row from the same row of that operand alone.
+// The operand through which rows flow, if the operation makes each row from the same row of that
+// operand alone.
 OpOperand *getRowsOperand(Operation *op) {
   if (!isa_and_nonnull<LinearOp, RMSNormOp, ActivationOp>(op))
     return nullptr;
-  return &op->getOpOperand(isa<ActivationOp>(op) ? cast<ActivationOp>(op).getInputMutable().getOperandNumber() : 0);
+  return &op->getOpOperand(
+      isa<ActivationOp>(op) ? cast<ActivationOp>(op).getInputMutable().getOperandNumber() : 0);
 }
 
 struct GatherScoredRows : impl::LLMGatherScoredRowsBase<GatherScoredRows> {
@@ -40,8 +42,9 @@ struct GatherScoredRows : impl::LLMGatherScoredRowsBase<GatherScoredRows> {
     if (operand->get().getDefiningOp<GatherRowsOp>())
       return;
     OpBuilder builder(operand->getOwner());
-    operand->set(GatherRowsOp::create(builder, operand->getOwner()->getLoc(), operand->get().getType(),
-                                      operand->get(), function.getArgument(0)));
+    operand->set(GatherRowsOp::create(builder, operand->getOwner()->getLoc(),
+                                      operand->get().getType(), operand->get(),
+                                      function.getArgument(0)));
   }
 };
 

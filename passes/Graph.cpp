@@ -38,7 +38,8 @@ StackedLinear stack(OpBuilder &builder, ArrayRef<LinearOp> linears) {
     if (linear.getBias())
       biases.push_back(linear.getBias());
   }
-  Location loc = builder.getFusedLoc(llvm::map_to_vector(linears, [](LinearOp op) { return op.getLoc(); }));
+  Location loc =
+      builder.getFusedLoc(llvm::map_to_vector(linears, [](LinearOp op) { return op.getLoc(); }));
   Operation *anchor = &*builder.getInsertionPoint();
   for (Value weight : llvm::concat<Value>(weights, biases))
     hoistWeight(weight, anchor);
@@ -59,7 +60,8 @@ FusedOp createFused(OpBuilder &builder, Location loc, StringRef kind,
   inner.setInsertionPointToStart(block);
   SmallVector<Value> results = build(inner);
   YieldOp::create(inner, loc, results);
-  auto fused = FusedOp::create(builder, loc, TypeRange(ValueRange(results)), builder.getStringAttr(kind));
+  auto fused =
+      FusedOp::create(builder, loc, TypeRange(ValueRange(results)), builder.getStringAttr(kind));
   fused.getBody().takeBody(body);
   return fused;
 }

@@ -29,10 +29,12 @@ bool canStack(llvm::ArrayRef<llm::LinearOp> linears, std::string &why);
 StackedLinear stack(mlir::OpBuilder &builder, llvm::ArrayRef<llm::LinearOp> linears);
 
 // Makes `llm.fused @kind` before `anchor`, whose body `build` fills, returning what it yields.
-llm::FusedOp createFused(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef kind,
-                         llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &)> build);
+llm::FusedOp
+createFused(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef kind,
+            llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &)> build);
 
-// Moves weight operations, which run while compiling, before `anchor`, so that what is built there may use them.
+// Moves weight operations, which run while compiling, before `anchor`, so that what is built there
+// may use them.
 void hoistWeight(mlir::Value weight, mlir::Operation *anchor);
 
 } // namespace tenon

@@ -1,6 +1,7 @@
-// llm-insert-kv-cache: attention over the batch's own tokens becomes attention over the cached context.
-#include "passes/Passes.h"
+// llm-insert-kv-cache: attention over the batch's own tokens becomes attention over the cached
+// context.
 #include "mlir/IR/Builders.h"
+#include "passes/Passes.h"
 
 namespace tenon {
 #define GEN_PASS_DEF_LLMINSERTKVCACHE
@@ -13,9 +14,9 @@ namespace {
 
 // Keys or values as attention reads them, and as the cache should keep them.
 struct Rows {
-  Value stored;       // before repeat_kv
-  RepeatKVOp repeat;  // null when heads are not shared
-  int64_t heads;      // of `stored`
+  Value stored;      // before repeat_kv
+  RepeatKVOp repeat; // null when heads are not shared
+  int64_t heads;     // of `stored`
 };
 
 Rows getStoredRows(Value value, int64_t attentionHeads) {
@@ -34,7 +35,8 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
                        .Case("f16", Float16Type::get(&getContext()))
                        .Default(nullptr);
     if (!element) {
-      getOperation().emitError() << "unknown cache dtype '" << dtype << "'; accepted: f32, bf16, f16";
+      getOperation().emitError() << "unknown cache dtype '" << dtype
+                                 << "'; accepted: f32, bf16, f16";
       return signalPassFailure();
     }
     for (auto function : getOperation().getOps<func::FuncOp>())
@@ -55,9 +57,11 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
     for (AttentionOp op : attentions) {
       Rows keys = getStoredRows(op.getKey(), op.getNumKvHeads());
       int64_t layers = attentions.size();
-      auto rows = CacheType::get(&getContext(), layers, keys.heads, getColumns(keys.stored) / keys.heads, element);
+      auto rows = CacheType::get(&getContext(), layers, keys.heads,
+                                 getColumns(keys.stored) / keys.heads, element);
       if (type && rows != type)
-        return op.emitError() << "layers with different key rows cannot share a cache: " << rows << " after " << type;
+        return op.emitError() << "layers with different key rows cannot share a cache: " << rows
+                              << " after " << type;
       type = rows;
     }
 
@@ -79,13 +83,14 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
     Location loc = op.getLoc();
     Rows keys = getStoredRows(op.getKey(), op.getNumKvHeads());
     Rows values = getStoredRows(op.getValue(), op.getNumKvHeads());
-    Value updated =
-        KVAppendOp::create(builder, loc, cache.getType(), cache, keys.stored, values.stored, op.getBatch(), layer);
+    Value updated = KVAppendOp::create(builder, loc, cache.getType(), cache, keys.stored,
+                                       values.stored, op.getBatch(), layer);
     auto read = KVReadOp::create(builder, loc, updated, op.getBatch(), layer);
     auto repeat = [&](Value context, Rows &rows) -> Value {
       if (!rows.repeat)
         return context;
-      return RepeatKVOp::create(builder, loc, context, rows.repeat.getHeads(), rows.repeat.getTimes());
+      return RepeatKVOp::create(builder, loc, context, rows.repeat.getHeads(),
+                                rows.repeat.getTimes());
     };
     op.getKeyMutable().assign(repeat(read.getKey(), keys));
     op.getValueMutable().assign(repeat(read.getValue(), values));

@@ -16,7 +16,8 @@ struct MHAToGQA : impl::LLMMHAToGQABase<MHAToGQA> {
       auto keys = op.getKey().getDefiningOp<RepeatKVOp>();
       auto values = op.getValue().getDefiningOp<RepeatKVOp>();
       // Copies of copies, or of an unequal number of heads, are not what GQA reads.
-      if (!keys || !values || keys.getHeads() != values.getHeads() || keys.getTimes() != values.getTimes() ||
+      if (!keys || !values || keys.getHeads() != values.getHeads() ||
+          keys.getTimes() != values.getTimes() ||
           keys.getHeads() * keys.getTimes() != op.getNumKvHeads())
         return;
       op.getKeyMutable().assign(keys.getInput());

@@ -1,6 +1,6 @@
 // llm-pack-weights: every matrix that an operation reads is packed for kernels.
-#include "passes/Passes.h"
 #include "mlir/IR/Builders.h"
+#include "passes/Passes.h"
 
 namespace tenon {
 #define GEN_PASS_DEF_LLMPACKWEIGHTS

@@ -1,6 +1,6 @@
 // llm-paged-attention: keys and values are read where they lie in the cache.
-#include "passes/Passes.h"
 #include "mlir/IR/Builders.h"
+#include "passes/Passes.h"
 
 namespace tenon {
 #define GEN_PASS_DEF_LLMPAGEDATTENTION
@@ -16,12 +16,13 @@ struct PagedAttention : impl::LLMPagedAttentionBase<PagedAttention> {
     getOperation().walk([](AttentionOp op) {
       auto read = op.getKey().getDefiningOp<KVReadOp>();
       if (op.getKeys() != KeyRows::context || !read || op.getKey() != read.getKey() ||
-          op.getValue() != read.getValue() || read.getCache().getType().getHeads() != int64_t(op.getNumKvHeads()))
+          op.getValue() != read.getValue() ||
+          read.getCache().getType().getHeads() != int64_t(op.getNumKvHeads()))
         return;
       OpBuilder builder(op);
-      op.replaceAllUsesWith(PagedAttentionOp::create(builder, op.getLoc(), op.getType(), op.getQuery(),
-                                                     read.getCache(), op.getBatch(), read.getLayer(),
-                                                     op.getNumHeads(), op.getScale())
+      op.replaceAllUsesWith(PagedAttentionOp::create(
+                                builder, op.getLoc(), op.getType(), op.getQuery(), read.getCache(),
+                                op.getBatch(), read.getLayer(), op.getNumHeads(), op.getScale())
                                 .getResult());
       op.erase();
       if (read->use_empty())

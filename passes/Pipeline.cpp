@@ -1,7 +1,7 @@
 // The pipeline: read it top-down. Every line is a pass of Passes.td or a point for plugins.
 #include "passes/Pipeline.h"
-#include "passes/Passes.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;

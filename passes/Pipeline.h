@@ -23,7 +23,8 @@ struct PipelineOptions {
 enum class Phase { textbook, cache, specialise, fuse, attention, weights, schedule };
 
 // Appends the passes of phases up to and including `last`.
-void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options, Phase last = Phase::schedule);
+void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options,
+                   Phase last = Phase::schedule);
 
 // All passes and the pipeline `tenon-pipeline`, by name.
 void registerAllPasses();

@@ -1,7 +1,8 @@
 // sched-plan-buffers: where each buffer lies in the arena.
 //
-// Time is counted in epochs: threads of one epoch run freely, a barrier begins the next. A buffer lives from the
-// epoch of its stage to that of its last reader, and bytes may be reused in a later epoch.
+// Time is counted in epochs: threads of one epoch run freely, a barrier begins the next. A buffer
+// lives from the epoch of its stage to that of its last reader, and bytes may be reused in a later
+// epoch.
 //
 //   offset ▲  ┌────────┐ ┌──────────────┐
 //          │  │ qkv    │ │ gate_up      │
@@ -70,9 +71,11 @@ struct PlanBuffers : impl::SchedPlanBuffersBase<PlanBuffers> {
     for (auto &[value, life] : lifetimes)
       if (life.buffer.getSpace() == space)
         order.push_back(&life);
-    // What outlives the program comes first, so that the logits of every phase are at the same place.
+    // What outlives the program comes first, so that the logits of every phase are at the same
+    // place.
     llvm::stable_sort(order, [](Lifetime *a, Lifetime *b) {
-      return std::make_pair(a->last == INT64_MAX, a->bytes) > std::make_pair(b->last == INT64_MAX, b->bytes);
+      return std::make_pair(a->last == INT64_MAX, a->bytes) >
+             std::make_pair(b->last == INT64_MAX, b->bytes);
     });
 
     int64_t total = 0;
@@ -84,8 +87,10 @@ struct PlanBuffers : impl::SchedPlanBuffersBase<PlanBuffers> {
           life->offset = other->offset + other->bytes;
       life->buffer.setOffset(life->offset);
       total = std::max(total, life->offset + life->bytes);
-      placed.insert(llvm::upper_bound(placed, life, [](Lifetime *a, Lifetime *b) { return a->offset < b->offset; }),
-                    life);
+      placed.insert(
+          llvm::upper_bound(placed, life,
+                            [](Lifetime *a, Lifetime *b) { return a->offset < b->offset; }),
+          life);
     }
     return total;
   }

@@ -1,6 +1,6 @@
 // llm-quantize: how weights are stored in the executable.
-#include "passes/Passes.h"
 #include "mlir/IR/Builders.h"
+#include "passes/Passes.h"
 
 namespace tenon {
 #define GEN_PASS_DEF_LLMQUANTIZE
@@ -36,13 +36,15 @@ struct Quantize : impl::LLMQuantizeBase<Quantize> {
       requantised += isQuantised(storage) && isQuantised(type.getStorage());
       OpBuilder builder(op->getContext());
       builder.setInsertionPointAfter(op);
-      auto convert = WeightConvertOp::create(builder, op.getLoc(), type.withStorage(storage), op.getResult());
+      auto convert =
+          WeightConvertOp::create(builder, op.getLoc(), type.withStorage(storage), op.getResult());
       op.getResult().replaceAllUsesExcept(convert.getResult(), convert);
       retype(convert.getResult());
     });
     if (requantised)
-      getOperation().emitWarning() << requantised << " tensors are quantised already and are quantised again to "
-                                   << precision;
+      getOperation().emitWarning()
+          << requantised << " tensors are quantised already and are quantised again to "
+          << precision;
   }
 
   // Weight operations between the conversion and its reader keep the storage of their input.

@@ -9,7 +9,8 @@ namespace tenon {
 
 // `llm-fuse-norm-qkv: not fused: the norm has 2 other users`
 inline void emitMissed(mlir::Operation *op, llvm::StringRef pass, const llvm::Twine &why) {
-  mlir::remark::missed(op->getLoc(), mlir::remark::RemarkOpts::name("not fused").category(pass)) << why.str();
+  mlir::remark::missed(op->getLoc(), mlir::remark::RemarkOpts::name("not fused").category(pass))
+      << why.str();
 }
 
 } // namespace tenon

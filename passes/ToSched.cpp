@@ -36,7 +36,8 @@ class Interner {
 public:
   explicit Interner(ModuleOp module) : module(module) {}
 
-  // `op` was made without a parent, under any symbol name; returns the one that stays, named after `hint`.
+  // `op` was made without a parent, under any symbol name; returns the one that stays, named after
+  // `hint`.
   template <typename Op> Op intern(Op op, StringRef hint) {
     op.setSymName("");
     auto [entry, isNew] = known.try_emplace(getText(op), nullptr);
@@ -56,7 +57,8 @@ public:
 private:
   // Where the next symbol goes: before the first program or function.
   Block::iterator end() {
-    return llvm::find_if(*module.getBody(), [](Operation &op) { return isa<func::FuncOp, sched::ProgramOp>(op); });
+    return llvm::find_if(*module.getBody(),
+                         [](Operation &op) { return isa<func::FuncOp, sched::ProgramOp>(op); });
   }
 
   ModuleOp module;
@@ -121,8 +123,8 @@ private:
 class PhaseLowering {
 public:
   PhaseLowering(func::FuncOp function, WeightTable &weights, Interner &kernels)
-      : function(function), weights(weights), kernels(kernels), builder(function), decode(isDecode(function)),
-        logits(getNamedResult(function, "logits")) {}
+      : function(function), weights(weights), kernels(kernels), builder(function),
+        decode(isDecode(function)), logits(getNamedResult(function, "logits")) {}
 
   LogicalResult run() {
     program = sched::ProgramOp::create(builder, function.getLoc(), function.getSymName());
@@ -142,7 +144,8 @@ private:
     if (auto ret = dyn_cast<func::ReturnOp>(op))
       return lowerReturn(ret), success();
     if (!isa<ReferenceOpInterface, FusedOp>(op))
-      return op->emitError() << "'" << op->getName() << "' cannot become a stage: it has no reference decomposition";
+      return op->emitError() << "'" << op->getName()
+                             << "' cannot become a stage: it has no reference decomposition";
     return lowerStage(op);
   }
 
@@ -151,7 +154,8 @@ private:
     auto type = cast<MemRefType>(source.getType());
     auto view = sched::getBufferType(builder.getContext(), slice.getEnd() - slice.getBegin(),
                                      sched::getRowStride(type));
-    define(slice.getResult(), sched::ViewOp::create(builder, slice.getLoc(), view, source, slice.getBegin()),
+    define(slice.getResult(),
+           sched::ViewOp::create(builder, slice.getLoc(), view, source, slice.getBegin()),
            roots.lookup(source), spaces.lookup(slice.getInput()));
   }
 
@@ -159,7 +163,8 @@ private:
     for (auto [i, value] : llvm::enumerate(op.getOperands()))
       if (Value buffer = buffers.lookup(value)) {
         auto name = function.getResultAttrOfType<StringAttr>(i, "llm.result");
-        sched::OutputOp::create(builder, op.getLoc(), name ? name.getValue() : StringRef("result"), buffer);
+        sched::OutputOp::create(builder, op.getLoc(), name ? name.getValue() : StringRef("result"),
+                                buffer);
       }
   }
 
@@ -173,7 +178,8 @@ private:
       if (isa<WeightType>(capture.getType()))
         inputs.push_back(getConstant(capture));
       else if (auto cache = dyn_cast<CacheType>(capture.getType()))
-        inputs.push_back(sched::CacheOp::create(builder, op->getLoc(), getLayerType(cache), *layer));
+        inputs.push_back(
+            sched::CacheOp::create(builder, op->getLoc(), getLayerType(cache), *layer));
       else
         inputs.push_back(buffers.lookup(capture));
     }
@@ -208,7 +214,8 @@ private:
     llvm::SetVector<Value> captures;
     op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
       for (Value operand : inner->getOperands())
-        if (!isa<BatchType>(operand.getType()) && !op->isAncestor(operand.getParentBlock()->getParentOp()))
+        if (!isa<BatchType>(operand.getType()) &&
+            !op->isAncestor(operand.getParentBlock()->getParentOp()))
           captures.insert(operand);
     });
     return captures.takeVector();
@@ -229,7 +236,8 @@ private:
   }
 
   static CacheType getLayerType(CacheType cache) {
-    return CacheType::get(cache.getContext(), 1, cache.getHeads(), cache.getHeadDim(), cache.getElementType());
+    return CacheType::get(cache.getContext(), 1, cache.getHeads(), cache.getHeadDim(),
+                          cache.getElementType());
   }
 
   static bool writesCache(Operation *op) {
@@ -243,7 +251,8 @@ private:
   }
 
   sched::Space getSpace(Operation *op, ArrayRef<Value> captures) {
-    if (isa<GatherRowsOp>(op) || llvm::any_of(op->getResults(), [&](Value result) { return isLogits(result); }))
+    if (isa<GatherRowsOp>(op) ||
+        llvm::any_of(op->getResults(), [&](Value result) { return isLogits(result); }))
       return sched::Space::scored;
     for (Value capture : captures)
       if (spaces.contains(capture))
@@ -267,7 +276,8 @@ private:
     sched::WeightOp symbol = weights.get(weight);
     Value &constant = constants[symbol];
     if (!constant)
-      constant = sched::ConstantOp::create(builder, weight.getLoc(), symbol.getType(), symbol.getSymName());
+      constant = sched::ConstantOp::create(builder, weight.getLoc(), symbol.getType(),
+                                           symbol.getSymName());
     return constant;
   }
 
@@ -340,12 +350,12 @@ private:
   std::optional<unsigned> logits; // which result
   sched::ProgramOp program;
 
-  llvm::DenseMap<Value, Value> buffers;             // rows → buffer or view
-  llvm::DenseMap<Value, Value> roots;               // buffer or view → buffer
-  llvm::DenseMap<Value, sched::Space> spaces;       // of rows
-  llvm::DenseMap<Operation *, Value> constants;     // sched.weight → operand
-  llvm::DenseSet<Value> written;                    // buffers since the last barrier
-  llvm::DenseSet<int64_t> writtenLayers;            // of the cache, likewise
+  llvm::DenseMap<Value, Value> buffers;         // rows → buffer or view
+  llvm::DenseMap<Value, Value> roots;           // buffer or view → buffer
+  llvm::DenseMap<Value, sched::Space> spaces;   // of rows
+  llvm::DenseMap<Operation *, Value> constants; // sched.weight → operand
+  llvm::DenseSet<Value> written;                // buffers since the last barrier
+  llvm::DenseSet<int64_t> writtenLayers;        // of the cache, likewise
 };
 
 struct ToSched : impl::LLMToSchedBase<ToSched> {

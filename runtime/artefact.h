@@ -1,11 +1,12 @@
 // The layout of what follows the native code in an executable (or stands in a sidecar file).
 //
-//   ELF image | padding to 4096 | weights | tokenizer | meta (JSON) | llm (IR text) | sched (IR text)
+//   ELF image | padding to 4096 | weights | tokenizer | meta (JSON) | llm (IR text) | sched (IR
+//   text)
 //             | section table | trailer
 //
-// The trailer is the file's last 32 bytes. Everything is little-endian. Sections start at multiples of
-// 4096 (weights) or 64 (all others). With --weights-form sidecar the "weights" section is absent and meta
-// names the file instead.
+// The trailer is the file's last 32 bytes. Everything is little-endian. Sections start at multiples
+// of 4096 (weights) or 64 (all others). With --weights-form sidecar the "weights" section is absent
+// and meta names the file instead.
 #ifndef TENON_ARTEFACT_H
 #define TENON_ARTEFACT_H
 
@@ -15,8 +16,8 @@
 #define TENON_ARTEFACT_MAGIC "TENONART"
 
 typedef struct tenon_section {
-  char name[16];     // "weights", "tokenizer", "meta", "llm", "sched", "licenses"; zero-padded
-  uint64_t offset;   // from the start of the file
+  char name[16];   // "weights", "tokenizer", "meta", "llm", "sched", "licenses"; zero-padded
+  uint64_t offset; // from the start of the file
   uint64_t bytes;
   uint64_t checksum; // tenon_checksum of the bytes
 } tenon_section;
@@ -24,13 +25,13 @@ typedef struct tenon_section {
 typedef struct tenon_trailer {
   uint64_t table_offset; // of the tenon_section array
   uint32_t sections;
-  uint32_t version;      // TENON_ARTEFACT_VERSION
-  uint64_t file_bytes;   // length of the whole file: a truncated or grown file is refused
-  char magic[8];         // TENON_ARTEFACT_MAGIC
+  uint32_t version;    // TENON_ARTEFACT_VERSION
+  uint64_t file_bytes; // length of the whole file: a truncated or grown file is refused
+  char magic[8];       // TENON_ARTEFACT_MAGIC
 } tenon_trailer;
 
-// FNV-1a over 8-byte words (the tail padded with zeros). Start with TENON_CHECKSUM_SEED; may be fed in
-// pieces whose lengths are multiples of 8.
+// FNV-1a over 8-byte words (the tail padded with zeros). Start with TENON_CHECKSUM_SEED; may be fed
+// in pieces whose lengths are multiples of 8.
 #define TENON_CHECKSUM_SEED 0xcbf29ce484222325ull
 static inline uint64_t tenon_checksum(uint64_t hash, const void *data, uint64_t bytes) {
   const unsigned char *p = (const unsigned char *)data;

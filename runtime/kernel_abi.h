@@ -20,17 +20,17 @@
 //   sequence 0      sequence 1   sequence 2
 //   t0 t1 t2 t3  |  t4        |  t5 t6          starts = {0, 4, 5, 7}
 typedef struct tenon_batch {
-  int32_t tokens;              // T
-  int32_t sequences;           // S
-  int32_t scored;              // R: rows whose logits are wanted
-  int32_t max_blocks;          // row stride of block_table
-  const int32_t *ids;          // [T] token ids
-  const int32_t *positions;    // [T] position of each token in its sequence, from 0
-  const int32_t *sequence_of;  // [T] sequence index of each token
-  const int32_t *starts;       // [S + 1] first token of each sequence
-  const int32_t *lengths;      // [S] cached positions of each sequence once this step is done
-  const int32_t *block_table;  // [S, max_blocks] physical block of each logical block
-  const int32_t *scored_rows;  // [R] token rows to be scored, ascending
+  int32_t tokens;             // T
+  int32_t sequences;          // S
+  int32_t scored;             // R: rows whose logits are wanted
+  int32_t max_blocks;         // row stride of block_table
+  const int32_t *ids;         // [T] token ids
+  const int32_t *positions;   // [T] position of each token in its sequence, from 0
+  const int32_t *sequence_of; // [T] sequence index of each token
+  const int32_t *starts;      // [S + 1] first token of each sequence
+  const int32_t *lengths;     // [S] cached positions of each sequence once this step is done
+  const int32_t *block_table; // [S, max_blocks] physical block of each logical block
+  const int32_t *scored_rows; // [R] token rows to be scored, ascending
 } tenon_batch;
 
 struct tenon_env;
@@ -47,9 +47,9 @@ typedef enum tenon_dtype {
 typedef struct tenon_services {
   // Waits until all threads of the team have called it.
   void (*barrier)(const struct tenon_env *env);
-  // c[m, n] (f32, row stride ldc) = a[m, k] (lda) · b[k, n] (ldb); a and b of type `dtype`, row-major.
-  // Runs on the calling thread alone. Returns 0 on success. Null when oneDNN was not found: kernels
-  // then use their own loop.
+  // c[m, n] (f32, row stride ldc) = a[m, k] (lda) · b[k, n] (ldb); a and b of type `dtype`,
+  // row-major. Runs on the calling thread alone. Returns 0 on success. Null when oneDNN was not
+  // found: kernels then use their own loop.
   int (*matmul)(tenon_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                 const void *b, int64_t ldb, float *c, int64_t ldc);
 } tenon_services;
@@ -57,18 +57,18 @@ typedef struct tenon_services {
 typedef struct tenon_env {
   const tenon_batch *batch;
   const tenon_services *services;
-  char *scratch;        // private to this thread, 64-byte aligned, at least the variant's scratch_bytes
-  int32_t thread;       // 0 .. threads - 1
+  char *scratch;  // private to this thread, 64-byte aligned, at least the variant's scratch_bytes
+  int32_t thread; // 0 .. threads - 1
   int32_t threads;
   int64_t cache_blocks; // blocks in the KV pool
   void *team;           // the runtime's own; for `barrier`
 } tenon_env;
 
-// A kernel. `shape` points to a constant struct of the kernel's own (see codegen/cpu/kernels); it is
-// a link-time constant, so that every bound in it folds when the kernel is specialised.
-// `io` holds one pointer for each operand and then each result: activations point to row 0, column 0
-// of their view (f32, row stride in `shape`), weights to their packed bytes, and a cache operand to the
-// pool of its own layer:
+// A kernel. `shape` points to a constant struct of the kernel's own (see codegen/cpu/kernels); it
+// is a link-time constant, so that every bound in it folds when the kernel is specialised. `io`
+// holds one pointer for each operand and then each result: activations point to row 0, column 0 of
+// their view (f32, row stride in `shape`), weights to their packed bytes, and a cache operand to
+// the pool of its own layer:
 //
 //   pool of a layer:  [cache_blocks] blocks, each   k: [kv_heads][TENON_BLOCK_TOKENS][head_dim]
 //                                                   v: [kv_heads][TENON_BLOCK_TOKENS][head_dim]
@@ -79,35 +79,36 @@ typedef void tenon_program(const tenon_env *env, char *arena, const char *weight
 
 // The same program for one instruction set; the runtime takes the first whose features the CPU has.
 typedef struct tenon_variant {
-  const char *name;         // for people: "x86-64-v4+vnni"
-  const char *features;     // comma-separated CPU features it needs, as in /proc/cpuinfo ("avx512f,avx512_vnni"); may be ""
-  tenon_program *prefill;   // any tokens for each sequence
-  tenon_program *decode;    // exactly one token for each sequence, every row scored
-  int64_t scratch_bytes;    // for each thread
+  const char *name;       // for people: "x86-64-v4+vnni"
+  const char *features;   // comma-separated CPU features it needs, as in /proc/cpuinfo
+                          // ("avx512f,avx512_vnni"); may be ""
+  tenon_program *prefill; // any tokens for each sequence
+  tenon_program *decode;  // exactly one token for each sequence, every row scored
+  int64_t scratch_bytes;  // for each thread
 } tenon_variant;
 
 // What the generated object defines, under the name `tenon_compiled`.
 typedef struct tenon_compiled {
-  uint32_t abi;                 // TENON_KERNEL_ABI
+  uint32_t abi; // TENON_KERNEL_ABI
   int32_t variant_count;
   const tenon_variant *variants; // best first
-  const char *target;           // "cpu" or "reference"
-  int32_t max_threads;          // 0: any number; 1: programs are not cut into slices
-  int32_t vocab;                // V, columns of the logits
-  int32_t layers;               // cached layers
-  int32_t context;              // longest sequence
-  int64_t arena_token_bytes;    // A; multiple of 64
-  int64_t arena_scored_bytes;   // B; multiple of 64
+  const char *target;            // "cpu" or "reference"
+  int32_t max_threads;           // 0: any number; 1: programs are not cut into slices
+  int32_t vocab;                 // V, columns of the logits
+  int32_t layers;                // cached layers
+  int32_t context;               // longest sequence
+  int64_t arena_token_bytes;     // A; multiple of 64
+  int64_t arena_scored_bytes;    // B; multiple of 64
   // Logits of scored row r: prefill: arena + T * A + R * logits_offset + r * V * 4 (f32)
   // decode keeps them in the same place with R = T.
   int64_t logits_offset;
   // KV cache: one layer's block is k then v; `kv_dtype` tells the element.
   tenon_dtype kv_dtype;
-  int64_t block_bytes;          // of one layer's block
-  int64_t weight_bytes;         // length of the weights section it expects
-  uint8_t weight_digest[8];     // the first bytes of its checksum, so that a foreign section is refused
-  // Hidden states when compiled with --emit-hidden: hidden i lies at arena + T * hidden_offset[i], f32,
-  // hidden_width wide. 0 without.
+  int64_t block_bytes;      // of one layer's block
+  int64_t weight_bytes;     // length of the weights section it expects
+  uint8_t weight_digest[8]; // the first bytes of its checksum, so that a foreign section is refused
+  // Hidden states when compiled with --emit-hidden: hidden i lies at arena + T * hidden_offset[i],
+  // f32, hidden_width wide. 0 without.
   int32_t hidden_count;
   int32_t hidden_width;
   const int64_t *hidden_offsets;

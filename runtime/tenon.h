@@ -5,7 +5,8 @@
  *     fprintf(stderr, "%s\n", tenon_last_error());
  *
  * Functions return 0 or, where they count, a number >= 0; on failure a negative number, and
- * tenon_last_error() has one line for this thread. Text is UTF-8. A model answers one call at a time. */
+ * tenon_last_error() has one line for this thread. Text is UTF-8. A model answers one call at a
+ * time. */
 #ifndef TENON_H
 #define TENON_H
 
@@ -39,12 +40,12 @@ typedef struct tenon_generate_options {
   int64_t stop_count;
 } tenon_generate_options;
 
-/* Called for each token with the text that became certain with it (`bytes` long, maybe 0; a rest at the end
- * has token -1). Return 0 to go on, anything else to end. */
+/* Called for each token with the text that became certain with it (`bytes` long, maybe 0; a rest at
+ * the end has token -1). Return 0 to go on, anything else to end. */
 typedef int tenon_on_token(void *user, int32_t token, const char *text, int64_t bytes);
 
-/* `path` is the file that holds the weights; NULL: the library that this function lies in. `options` may be
- * NULL. */
+/* `path` is the file that holds the weights; NULL: the library that this function lies in.
+ * `options` may be NULL. */
 TENON_API int tenon_open(uint32_t api_version, const char *path, const tenon_open_options *options,
                          tenon_model **model);
 TENON_API void tenon_close(tenon_model *model);
@@ -55,11 +56,12 @@ TENON_API const char *tenon_info(const tenon_model *model);
 TENON_API int32_t tenon_vocab(const tenon_model *model);
 TENON_API int32_t tenon_context(const tenon_model *model);
 
-/* Both return how much there is and write at most `capacity` of it (ids, or bytes without a final 0). */
+/* Both return how much there is and write at most `capacity` of it (ids, or bytes without a final
+ * 0). */
 TENON_API int64_t tenon_tokenize(tenon_model *model, const char *text, int64_t bytes, int32_t *ids,
                                  int64_t capacity);
-TENON_API int64_t tenon_detokenize(tenon_model *model, const int32_t *ids, int64_t count, char *text,
-                                   int64_t capacity);
+TENON_API int64_t tenon_detokenize(tenon_model *model, const int32_t *ids, int64_t count,
+                                   char *text, int64_t capacity);
 
 /* Continues `count` ids; returns the number of tokens generated. `options` may be NULL. */
 TENON_API int64_t tenon_generate(tenon_model *model, const int32_t *ids, int64_t count,

@@ -1,4 +1,5 @@
-// The subcommands of `tenon`. Each adds itself to the command line and says what to do when it was chosen.
+// The subcommands of `tenon`. Each adds itself to the command line and says what to do when it was
+// chosen.
 #ifndef TENON_TOOLS_COMMAND_H
 #define TENON_TOOLS_COMMAND_H
 

@@ -1,8 +1,8 @@
 // tenon compile MODEL [-o OUT]; also the part that `tenon run` shares.
 #include "codegen/Error.h"
+#include "mlir/IR/MLIRContext.h"
 #include "tools/Command.h"
 #include "tools/Locations.h"
-#include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <chrono>
@@ -13,10 +13,12 @@ namespace tenon {
 
 void ModelArguments::add(CLI::App &app) {
   app.add_option("MODEL", path, "a model YAML, a Hugging Face folder or a .gguf file")->required();
-  app.add_option("--set", sets, "replace a number of the model: --set layers=2")->type_name("KEY=VALUE");
+  app.add_option("--set", sets, "replace a number of the model: --set layers=2")
+      ->type_name("KEY=VALUE");
   app.add_option("--weights", options.weights, "a checkpoint, or random:SEED")->type_name("PATH");
   app.add_option("--context", options.context, "longest sequence")->check(CLI::PositiveNumber);
-  app.add_flag("--allow-unused-config", options.allowUnusedConfig, "accept config keys that are not understood");
+  app.add_flag("--allow-unused-config", options.allowUnusedConfig,
+               "accept config keys that are not understood");
 }
 
 llvm::Expected<ModelOptions> ModelArguments::resolve() const {
@@ -39,9 +41,12 @@ void CompileArguments::add(CLI::App &app) {
   app.add_option("--weights-form", weightsForm, "appended or sidecar")
       ->check(CLI::IsMember({"appended", "sidecar"}));
   app.add_option("--mcpu", cpus, "native, or a list such as avx512-vnni,x86-64-v3");
-  app.add_option("--disable", options.disabledPasses, "leave out a pass: --disable=llm-fuse-rope")->delimiter(',');
-  app.add_flag("--emit-hidden", model.options.emitHidden, "let `OUT logits --hidden` see every layer");
-  app.add_option("--dump-phases", options.dumpFolder, "write the IR after each phase into a folder");
+  app.add_option("--disable", options.disabledPasses, "leave out a pass: --disable=llm-fuse-rope")
+      ->delimiter(',');
+  app.add_flag("--emit-hidden", model.options.emitHidden,
+               "let `OUT logits --hidden` see every layer");
+  app.add_option("--dump-phases", options.dumpFolder,
+                 "write the IR after each phase into a folder");
 }
 
 llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
@@ -52,7 +57,8 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
   auto progress = [&](llvm::StringRef what) {
     if (isQuiet)
       return;
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     llvm::errs() << llvm::format("[%5.2f s] ", seconds) << what << '\n';
   };
 
@@ -71,7 +77,7 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
   if (auto licences = llvm::MemoryBuffer::getFile(getLicencesFile()))
     options.licences = (*licences)->getBuffer().str();
   options.progress = progress;
-  ModelFacts facts{loaded->name, loaded->architecture, loaded->digest, loaded->parameters,
+  ModelFacts facts{loaded->name, loaded->architecture, loaded->digest,   loaded->parameters,
                    loaded->eos,  loaded->stop,         loaded->tokenizer};
   if (llvm::Error error = compileModel(*loaded->module, loaded->weights.get(), facts, options))
     return error;
@@ -84,7 +90,8 @@ Action addCompile(CLI::App &app) {
   auto arguments = std::make_shared<CompileArguments>();
   auto output = std::make_shared<std::string>();
   arguments->add(app);
-  app.add_option("-o", *output, "where to write; default: the model's name, or standard output for IR");
+  app.add_option("-o", *output,
+                 "where to write; default: the model's name, or standard output for IR");
   app.add_option("--emit", arguments->options.emit, "exe, lib, obj, llvm, sched, llm or textbook");
   return [=]() -> llvm::Error {
     const std::string &emit = arguments->options.emit;
@@ -92,7 +99,10 @@ Action addCompile(CLI::App &app) {
     if (output->empty()) {
       llvm::StringRef stem = llvm::StringRef(arguments->model.path).rtrim('/').rsplit('/').second;
       stem = stem.empty() ? llvm::StringRef(arguments->model.path) : stem;
-      *output = isText ? "-" : stem.rsplit('.').first.str() + (emit == "lib" ? ".so" : emit == "obj" ? ".o" : "");
+      *output = isText ? "-"
+                       : stem.rsplit('.').first.str() + (emit == "lib"   ? ".so"
+                                                         : emit == "obj" ? ".o"
+                                                                         : "");
     }
     return arguments->compile(*output, isText);
   };

@@ -1,4 +1,5 @@
-// Where Tenon's own files lie, relative to libTenon.so: the same in a build tree and an installed one.
+// Where Tenon's own files lie, relative to libTenon.so: the same in a build tree and an installed
+// one.
 //
 //   lib/libTenon.so
 //   lib/libtenon_runtime.a ...      runtime archives
@@ -15,7 +16,8 @@ std::string getLibraryFolder();
 std::string getKernelFolder();
 std::string getModelsFolder();
 std::string getLicencesFile();
-// The folder of compiled models and downloaded checkpoints: $TENON_CACHE, else $XDG_CACHE_HOME/tenon, else
+// The folder of compiled models and downloaded checkpoints: $TENON_CACHE, else
+// $XDG_CACHE_HOME/tenon, else
 // ~/.cache/tenon.
 std::string getCacheFolder();
 // The oneDNN that was found when Tenon was built; empty when there was none.

@@ -1,8 +1,9 @@
-// tenon plan MODEL: parameters, memory and the shapes of attention, from the graph alone; needs no weights.
+// tenon plan MODEL: parameters, memory and the shapes of attention, from the graph alone; needs no
+// weights.
 #include "codegen/Error.h"
+#include "mlir/IR/MLIRContext.h"
 #include "passes/Pipeline.h"
 #include "tools/Command.h"
-#include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -47,7 +48,8 @@ int64_t getStoredBytes(ModuleOp module) {
   return bytes;
 }
 
-PlannedPhase planPhase(std::string name, int64_t batch, int64_t tokens, int64_t length, ModuleOp module) {
+PlannedPhase planPhase(std::string name, int64_t batch, int64_t tokens, int64_t length,
+                       ModuleOp module) {
   PlannedPhase phase{std::move(name), tokens, length, {}};
   auto function = module.lookupSymbol<func::FuncOp>("prefill");
   function.walk([&](PagedAttentionOp op) {
@@ -63,7 +65,8 @@ PlannedPhase planPhase(std::string name, int64_t batch, int64_t tokens, int64_t 
     return WalkResult::interrupt(); // layers are alike
   });
   function.walk([&](EmbeddingOp op) { phase.tensors[0].second.back() = getColumns(op); });
-  phase.tensors.push_back({"logits", {batch, 1, module->getAttrOfType<IntegerAttr>("llm.vocab").getInt()}});
+  phase.tensors.push_back(
+      {"logits", {batch, 1, module->getAttrOfType<IntegerAttr>("llm.vocab").getInt()}});
   return phase;
 }
 
@@ -77,8 +80,9 @@ llvm::Expected<Plan> makePlan(const PlanArguments &arguments) {
   if (!model)
     return model.takeError();
   if (arguments.prompt + arguments.steps > model->context)
-    return refused("--prompt " + llvm::Twine(arguments.prompt) + " and --steps " + llvm::Twine(arguments.steps) +
-                   " do not fit the context of " + llvm::Twine(model->context));
+    return refused("--prompt " + llvm::Twine(arguments.prompt) + " and --steps " +
+                   llvm::Twine(arguments.steps) + " do not fit the context of " +
+                   llvm::Twine(model->context));
 
   Plan plan;
   plan.model = model->name;
@@ -95,12 +99,14 @@ llvm::Expected<Plan> makePlan(const PlanArguments &arguments) {
   model->module->walk([&](func::FuncOp function) {
     for (Type type : function.getArgumentTypes())
       if (auto cache = dyn_cast<CacheType>(type))
-        plan.cacheBytes = arguments.batch * plan.context * cache.getLayers() * 2 * cache.getWidth() *
-                          (cache.getElementType().getIntOrFloatBitWidth() / 8);
+        plan.cacheBytes = arguments.batch * plan.context * cache.getLayers() * 2 *
+                          cache.getWidth() * (cache.getElementType().getIntOrFloatBitWidth() / 8);
   });
-  plan.phases.push_back(planPhase("prefill", arguments.batch, arguments.prompt, arguments.prompt, *model->module));
+  plan.phases.push_back(
+      planPhase("prefill", arguments.batch, arguments.prompt, arguments.prompt, *model->module));
   for (int64_t step = 1; step <= arguments.steps; ++step)
-    plan.phases.push_back(planPhase("decode", arguments.batch, 1, arguments.prompt + step, *model->module));
+    plan.phases.push_back(
+        planPhase("decode", arguments.batch, 1, arguments.prompt + step, *model->module));
   return plan;
 }
 
@@ -117,8 +123,8 @@ void printText(const Plan &plan, const PlanArguments &arguments) {
   llvm::outs() << "model         " << plan.model << '\n'
                << "parameters    " << plan.parameters << '\n'
                << "weights       " << formatBytes(plan.weightBytes) << '\n'
-               << "KV cache      " << formatBytes(plan.cacheBytes) << " (batch " << arguments.batch << ", "
-               << plan.context << " positions, " << arguments.cacheType << ")\n";
+               << "KV cache      " << formatBytes(plan.cacheBytes) << " (batch " << arguments.batch
+               << ", " << plan.context << " positions, " << arguments.cacheType << ")\n";
   for (const PlannedPhase &phase : plan.phases) {
     llvm::outs() << '\n' << phase.name << ", cache length " << phase.length << '\n';
     for (const auto &[name, shape] : phase.tensors) {

@@ -1,11 +1,12 @@
 // tenon run MODEL "prompt" [generate options]: compiles into a cache, then becomes the executable.
 //
-// The entry's name is a digest of the model's files (path, size, time of change), the flags and this compiler's version.
+// The entry's name is a digest of the model's files (path, size, time of change), the flags and
+// this compiler's version.
 #include "codegen/Error.h"
 #include "codegen/Version.h"
+#include "mlir/IR/MLIRContext.h"
 #include "tools/Command.h"
 #include "tools/Locations.h"
-#include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -41,11 +42,13 @@ static llvm::Expected<std::string> getEntry(const CompileArguments &arguments) {
   if (!model)
     return model.takeError();
   std::string text = TENON_VERSION "\n" + describeFile(getLibraryFolder() + "/libTenon.so") +
-                     describeFile(getLibraryFolder() + "/libtenon_runtime.a") + model->digest + "\n";
+                     describeFile(getLibraryFolder() + "/libtenon_runtime.a") + model->digest +
+                     "\n";
   for (const std::string &file : model->files)
     text += describeFile(file);
-  for (const std::string &flag : {arguments.options.target, arguments.options.precision, arguments.options.cacheType,
-                                  arguments.cpus, arguments.weightsForm, arguments.model.options.weights})
+  for (const std::string &flag :
+       {arguments.options.target, arguments.options.precision, arguments.options.cacheType,
+        arguments.cpus, arguments.weightsForm, arguments.model.options.weights})
     text += flag + "\n";
   text += llvm::join(arguments.options.disabledPasses, ",") + llvm::join(arguments.model.sets, ",");
   return model->name + "-" + digest(text);
@@ -54,7 +57,8 @@ static llvm::Expected<std::string> getEntry(const CompileArguments &arguments) {
 Action addRun(CLI::App &app) {
   auto arguments = std::make_shared<CompileArguments>();
   arguments->add(app);
-  // What the command line above does not know belongs to the executable: the prompt and its options.
+  // What the command line above does not know belongs to the executable: the prompt and its
+  // options.
   app.prefix_command();
   return [=, &app]() -> llvm::Error {
     llvm::Expected<std::string> entry = getEntry(*arguments);

@@ -33,16 +33,19 @@ llvm::Expected<std::vector<Text>> readBatch(const std::string &path) {
       continue;
     }
     const llvm::json::Object *pair = entry.getAsObject();
-    auto a = pair ? pair->getString("a") : std::nullopt, b = pair ? pair->getString("b") : std::nullopt;
+    auto a = pair ? pair->getString("a") : std::nullopt,
+         b = pair ? pair->getString("b") : std::nullopt;
     if (!a || !b)
-      return refused(path + ": entry " + llvm::Twine(texts.size()) + " is neither a string nor an {\"a\", \"b\"} pair");
+      return refused(path + ": entry " + llvm::Twine(texts.size()) +
+                     " is neither a string nor an {\"a\", \"b\"} pair");
     texts.push_back({a->str(), b->str()});
   }
   return texts;
 }
 
 void print(llvm::json::OStream &json, const rt::Tokenizer &tokenizer, const Text &text) {
-  rt::Encoding encoding = text.second ? tokenizer.encodePair(text.first, *text.second) : tokenizer.encode(text.first);
+  rt::Encoding encoding =
+      text.second ? tokenizer.encodePair(text.first, *text.second) : tokenizer.encode(text.first);
   json.object([&] {
     json.attribute("ids", llvm::json::Array(encoding.ids));
     json.attributeArray("tokens", [&] {
@@ -68,11 +71,13 @@ Action addTokenize(CLI::App &app) {
   };
   auto arguments = std::make_shared<Arguments>();
   app.add_option("--tokenizer", arguments->tokenizer, "a tokenizer.json or .gguf file")->required();
-  auto *batch = app.add_option("--batch-json", arguments->batch, "an array of texts, or of {a, b} pairs");
+  auto *batch =
+      app.add_option("--batch-json", arguments->batch, "an array of texts, or of {a, b} pairs");
   app.add_option("TEXT", arguments->text)->excludes(batch);
   app.add_flag("--json", arguments->json);
   return [=]() -> llvm::Error {
-    llvm::Expected<std::vector<uint8_t>> blob = buildTokenizer(arguments->tokenizer, getModelsFolder());
+    llvm::Expected<std::vector<uint8_t>> blob =
+        buildTokenizer(arguments->tokenizer, getModelsFolder());
     if (!blob)
       return blob.takeError();
     std::vector<Text> texts{{arguments->text, std::nullopt}};

@@ -1,7 +1,7 @@
 // tenon-opt: runs passes over IR text, as mlir-opt does.
 #include "ir/Sched.h"
-#include "passes/Pipeline.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "passes/Pipeline.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;

@@ -1,5 +1,5 @@
-// tenon: the compiler's command line. Exit codes: 0 done, 1 the input was refused, 2 usage, 3 the machine lacks
-// something, 70 a bug of ours.
+// tenon: the compiler's command line. Exit codes: 0 done, 1 the input was refused, 2 usage, 3 the
+// machine lacks something, 70 a bug of ours.
 #include "codegen/Version.h"
 #include "tools/Command.h"
 #include "llvm/Support/raw_ostream.h"

@@ -24,8 +24,9 @@ namespace {
 class LevelCompiler {
 public:
   LevelCompiler(ModuleOp module, const Level &level, const TargetOptions &options)
-      : module(module), level(level), options(options), target{level.cpu.str(), level.features.str()},
-        code(level.name, context), decomposed(code) {}
+      : module(module), level(level), options(options),
+        target{level.cpu.str(), level.features.str()}, code(level.name, context), decomposed(code) {
+  }
 
   llvm::Error run(NativeCode &native, VariantInfo &variant) {
     llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target);
@@ -36,8 +37,9 @@ public:
 
     std::string suffix = level.bitcode.str();
     for (auto program : module.getOps<sched::ProgramOp>())
-      if (llvm::Error error = emitProgram(program, ("tenon_" + program.getSymName() + "_" + suffix).str(), code,
-                                          [&](sched::StageOp stage, bool isDecode) { return get(stage, isDecode); }))
+      if (llvm::Error error = emitProgram(
+              program, ("tenon_" + program.getSymName() + "_" + suffix).str(), code,
+              [&](sched::StageOp stage, bool isDecode) { return get(stage, isDecode); }))
         return error;
     if (llvm::Error error = linkKernels())
       return error;
@@ -55,13 +57,15 @@ public:
 
 private:
   llvm::Expected<KernelCall> get(sched::StageOp stage, bool isDecode) {
-    auto kernel = SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
+    auto kernel =
+        SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
     std::optional<KernelMatch> match = matchKernel(stage, kernel, isDecode);
     if (!match)
       return decomposed.get(stage, kernel);
     scratch = std::max(scratch, match->scratch);
     llvm::Type *pointer = llvm::PointerType::getUnqual(context);
-    auto type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
+    auto type =
+        llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
     llvm::FunctionCallee callee = code.getOrInsertFunction(match->function, type);
     return KernelCall{cast<llvm::Function>(callee.getCallee()), match->shape, match->io};
   }
@@ -77,7 +81,8 @@ private:
     if (llvm::Linker::linkModules(code, std::move(*kernels), llvm::Linker::LinkOnlyNeeded))
       return internal("cannot link " + path);
     for (llvm::Function &function : code)
-      if (function.isDeclaration() && function.getName().starts_with("tk_") && !function.use_empty())
+      if (function.isDeclaration() && function.getName().starts_with("tk_") &&
+          !function.use_empty())
         return internal(path + " has no kernel " + function.getName());
     return llvm::Error::success();
   }
@@ -101,7 +106,8 @@ llvm::Expected<NativeCode> CpuBackend::compile(ModuleOp module, const TargetOpti
   NativeCode native;
   SmallVector<VariantInfo> variants;
   for (const Level *level : *levels)
-    if (llvm::Error error = LevelCompiler(module, *level, options).run(native, variants.emplace_back()))
+    if (llvm::Error error =
+            LevelCompiler(module, *level, options).run(native, variants.emplace_back()))
       return error;
 
   CpuTarget baseline{"x86-64", ""};

@@ -45,7 +45,9 @@ int32_t getActivation(ActivationKind kind) {
   llvm_unreachable("all activations");
 }
 
-int32_t getStyle(RopeStyle style) { return style == RopeStyle::half ? TK_ROPE_HALF : TK_ROPE_INTERLEAVED; }
+int32_t getStyle(RopeStyle style) {
+  return style == RopeStyle::half ? TK_ROPE_HALF : TK_ROPE_INTERLEAVED;
+}
 
 int32_t getCacheDtype(CacheType cache) {
   Type element = cache.getElementType();
@@ -63,9 +65,10 @@ public:
 
   std::optional<KernelMatch> run() {
     using Match = std::optional<KernelMatch> (Matcher::*)();
-    for (Match match : {&Matcher::embedding, &Matcher::linear, &Matcher::gatedMLP, &Matcher::norm, &Matcher::addNorm,
-                        &Matcher::ropeAngles, &Matcher::rope, &Matcher::append, &Matcher::attention,
-                        &Matcher::ropeAttention, &Matcher::unary, &Matcher::binary})
+    for (Match match :
+         {&Matcher::embedding, &Matcher::linear, &Matcher::gatedMLP, &Matcher::norm,
+          &Matcher::addNorm, &Matcher::ropeAngles, &Matcher::rope, &Matcher::append,
+          &Matcher::attention, &Matcher::ropeAttention, &Matcher::unary, &Matcher::binary})
       if (std::optional<KernelMatch> found = (this->*match)())
         return found;
     return std::nullopt;
@@ -95,7 +98,9 @@ private:
     Operation *yield = body.getTerminator();
     return yield->getNumOperands() > result && yield->getOperand(result) == value;
   }
-  bool yieldsOnly(Value value) const { return body.getTerminator()->getNumOperands() == 1 && yields(value); }
+  bool yieldsOnly(Value value) const {
+    return body.getTerminator()->getNumOperands() == 1 && yields(value);
+  }
 
   int32_t stride(Value value) {
     return sched::getRowStride(cast<MemRefType>(stage.getOperand(*input(value)).getType()));
@@ -110,7 +115,8 @@ private:
   }
 
   template <typename Shape>
-  KernelMatch make(StringRef function, const Shape &shape, SmallVector<unsigned> io, int64_t scratch = 0) const {
+  KernelMatch make(StringRef function, const Shape &shape, SmallVector<unsigned> io,
+                   int64_t scratch = 0) const {
     const auto *bytes = reinterpret_cast<const uint8_t *>(&shape);
     return {function.str(), {bytes, bytes + sizeof shape}, std::move(io), scratch};
   }
@@ -122,7 +128,8 @@ private:
   std::optional<KernelMatch> embedding() {
     size_t next = 0;
     auto op = take<EmbeddingOp>(next);
-    if (!op || next != ops.size() || !isInput(op.getTable()) || op.getTable().getType().getLayout() == Layout::plain)
+    if (!op || next != ops.size() || !isInput(op.getTable()) ||
+        op.getTable().getType().getLayout() == Layout::plain)
       return std::nullopt;
     WeightType table = op.getTable().getType();
     tk_embedding_shape shape = {};
@@ -217,15 +224,18 @@ private:
     auto up = take<SliceOp>(next);
     auto act = take<ActivationOp>(next);
     auto mul = take<MulOp>(next);
-    if (!op || !gate || !up || !act || !mul || next != ops.size() || (normed && op.getInput() != normed) ||
-        !isInput(op.getWeight()) || op.getWeight().getType().getLayout() == Layout::plain)
+    if (!op || !gate || !up || !act || !mul || next != ops.size() ||
+        (normed && op.getInput() != normed) || !isInput(op.getWeight()) ||
+        op.getWeight().getType().getLayout() == Layout::plain)
       return std::nullopt;
     if (!normed)
       before.rows = op.getInput();
     int64_t width = getColumns(mul);
-    if (gate.getInput() != op || up.getInput() != op || gate.getBegin() != 0 || int64_t(gate.getEnd()) != width ||
-        int64_t(up.getBegin()) != width || getColumns(op) != 2 * width || act.getInput() != gate ||
-        !(mul.getLhs() == act ? mul.getRhs() == up : mul.getLhs() == up && mul.getRhs() == act) || !yieldsOnly(mul))
+    if (gate.getInput() != op || up.getInput() != op || gate.getBegin() != 0 ||
+        int64_t(gate.getEnd()) != width || int64_t(up.getBegin()) != width ||
+        getColumns(op) != 2 * width || act.getInput() != gate ||
+        !(mul.getLhs() == act ? mul.getRhs() == up : mul.getLhs() == up && mul.getRhs() == act) ||
+        !yieldsOnly(mul))
       return std::nullopt;
     SmallVector<Value> needed{before.rows, op.getWeight()};
     for (Value optional : {before.weight, Value(op.getBias())})
@@ -273,16 +283,17 @@ private:
     size_t next = 0;
     auto add = take<AddOp>(next);
     auto op = take<RMSNormOp>(next);
-    if (!add || !op || next != ops.size() || op.getInput() != add || !yields(add, 0) || !yields(op, 1) ||
-        !areInputs({add.getLhs(), add.getRhs(), op.getWeight()}))
+    if (!add || !op || next != ops.size() || op.getInput() != add || !yields(add, 0) ||
+        !yields(op, 1) || !areInputs({add.getLhs(), add.getRhs(), op.getWeight()}))
       return std::nullopt;
     tk_norm_shape shape = normShape(op);
     shape.x_stride = stride(add.getLhs());
     shape.y_stride = stride(add.getRhs());
     shape.sum_stride = outputStride(0);
     shape.out_stride = outputStride(1);
-    return make("tk_add_norm", shape,
-                {*input(add.getLhs()), *input(add.getRhs()), *input(op.getWeight()), output(0), output(1)});
+    return make(
+        "tk_add_norm", shape,
+        {*input(add.getLhs()), *input(add.getRhs()), *input(op.getWeight()), output(0), output(1)});
   }
 
   tk_norm_shape normShape(RMSNormOp op) {
@@ -339,7 +350,8 @@ private:
     shape.k_stride = stride(op.getKey());
     shape.v_stride = stride(op.getValue());
     shape.kv_dtype = getCacheDtype(cache);
-    return make("tk_kv_append", shape, {*input(op.getKey()), *input(op.getValue()), *input(op.getCache())});
+    return make("tk_kv_append", shape,
+                {*input(op.getKey()), *input(op.getValue()), *input(op.getCache())});
   }
 
   tk_attention_shape attentionShape(PagedAttentionOp op, int32_t queryStride) {
@@ -378,8 +390,10 @@ private:
     if (op.getQuery() != query.getResult())
       std::swap(query, key);
     if (op.getQuery() != query || append.getKey() != key || op.getCache() != append ||
-        query.getAngles() != key.getAngles() || query.getStyle() != key.getStyle() || !yieldsOnly(op) ||
-        !areInputs({query.getInput(), key.getInput(), append.getValue(), query.getAngles(), append.getCache()}))
+        query.getAngles() != key.getAngles() || query.getStyle() != key.getStyle() ||
+        !yieldsOnly(op) ||
+        !areInputs({query.getInput(), key.getInput(), append.getValue(), query.getAngles(),
+                    append.getCache()}))
       return std::nullopt;
     tk_rope_attention_shape shape = {};
     shape.attention = attentionShape(op, stride(query.getInput()));
@@ -389,8 +403,8 @@ private:
     shape.style = getStyle(query.getStyle());
     shape.angles_stride = stride(query.getAngles());
     return make("tk_rope_attention", shape,
-                {*input(query.getInput()), *input(key.getInput()), *input(append.getValue()), *input(query.getAngles()),
-                 *input(append.getCache()), output()},
+                {*input(query.getInput()), *input(key.getInput()), *input(append.getValue()),
+                 *input(query.getAngles()), *input(append.getCache()), output()},
                 tk_rope_attention_scratch(&shape));
   }
 
@@ -416,7 +430,8 @@ private:
   }
 
   std::optional<KernelMatch> binary() {
-    if (ops.size() != 1 || !isa<AddOp, MulOp>(ops[0]) || !areInputs(SmallVector<Value>(ops[0]->getOperands())))
+    if (ops.size() != 1 || !isa<AddOp, MulOp>(ops[0]) ||
+        !areInputs(SmallVector<Value>(ops[0]->getOperands())))
       return std::nullopt;
     Value lhs = ops[0]->getOperand(0), rhs = ops[0]->getOperand(1);
     tk_binary_shape shape = {};
@@ -425,7 +440,8 @@ private:
     shape.a_stride = stride(lhs);
     shape.b_stride = stride(rhs);
     shape.out_stride = outputStride();
-    return make(isa<AddOp>(ops[0]) ? "tk_add" : "tk_mul", shape, {*input(lhs), *input(rhs), output()});
+    return make(isa<AddOp>(ops[0]) ? "tk_add" : "tk_mul", shape,
+                {*input(lhs), *input(rhs), output()});
   }
 
   sched::StageOp stage;
@@ -436,7 +452,8 @@ private:
 
 } // namespace
 
-std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp kernel, bool isDecode) {
+std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp kernel,
+                                       bool isDecode) {
   return Matcher(stage, kernel, isDecode).run();
 }
 

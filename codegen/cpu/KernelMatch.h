@@ -1,10 +1,11 @@
 // Finds the CPU kernel that computes a stage.
 //
 //   sched.kernel body              kernel and shape
-//   rms_norm → linear → add   ─▶   tk_linear {norm: rms, residual: 1, cols: 576, ...}, io = {x, w, norm, residual, out}
+//   rms_norm → linear → add   ─▶   tk_linear {norm: rms, residual: 1, cols: 576, ...}, io = {x, w,
+//   norm, residual, out}
 //
-// Matching looks at the operations, not at the name of the fusion, so that every fusion that means the same gets the
-// same kernel.
+// Matching looks at the operations, not at the name of the fusion, so that every fusion that means
+// the same gets the same kernel.
 #ifndef TENON_CODEGEN_CPU_KERNELMATCH_H
 #define TENON_CODEGEN_CPU_KERNELMATCH_H
 
@@ -16,10 +17,10 @@
 namespace tenon::cpu {
 
 struct KernelMatch {
-  std::string function;            // "tk_linear"
-  std::vector<uint8_t> shape;      // its shape struct
-  llvm::SmallVector<unsigned> io;  // operands of the stage (inputs, then outputs)
-  int64_t scratch = 0;             // bytes for each thread
+  std::string function;           // "tk_linear"
+  std::vector<uint8_t> shape;     // its shape struct
+  llvm::SmallVector<unsigned> io; // operands of the stage (inputs, then outputs)
+  int64_t scratch = 0;            // bytes for each thread
 };
 
 // Nothing when no kernel computes this body.

@@ -2,8 +2,8 @@
 #include "codegen/cpu/Level.h"
 #include "codegen/Error.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
 
 namespace tenon::cpu {
@@ -49,12 +49,14 @@ llvm::Expected<llvm::SmallVector<const Level *>> selectLevels(llvm::ArrayRef<std
       if (best == getLevels().end())
         return lacking("this CPU is older than x86-64-v2, for which Tenon has no kernels");
       add(*best);
-      const Level *fallback = llvm::find_if(getLevels(), [](const Level &level) { return level.name == "x86-64-v3"; });
+      const Level *fallback =
+          llvm::find_if(getLevels(), [](const Level &level) { return level.name == "x86-64-v3"; });
       if (best < fallback)
         add(*fallback);
       continue;
     }
-    const Level *level = llvm::find_if(getLevels(), [&](const Level &candidate) { return candidate.name == name; });
+    const Level *level =
+        llvm::find_if(getLevels(), [&](const Level &candidate) { return candidate.name == name; });
     if (level == getLevels().end()) {
       std::string accepted = "native";
       for (const Level &candidate : getLevels())

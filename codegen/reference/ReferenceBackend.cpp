@@ -27,11 +27,12 @@ llvm::Expected<NativeCode> ReferenceBackend::compile(ModuleOp module, const Targ
   code.setDataLayout((*machine)->createDataLayout());
   DecomposedKernels kernels(code);
   auto getKernel = [&](sched::StageOp stage, bool) {
-    return kernels.get(stage, SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr()));
+    return kernels.get(
+        stage, SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr()));
   };
   for (auto program : module.getOps<sched::ProgramOp>())
-    if (llvm::Error error =
-            emitProgram(program, ("tenon_" + program.getSymName() + "_reference").str(), code, getKernel))
+    if (llvm::Error error = emitProgram(
+            program, ("tenon_" + program.getSymName() + "_reference").str(), code, getKernel))
       return error;
   VariantInfo variant{"x86-64-v3", "avx2,fma,f16c", "reference", 64};
 

@@ -144,6 +144,8 @@ TEST_F(ConfigTest, RefusesInOneLine) {
        "unknown key 'rope_scaling'; --allow-unused-config ignores such keys"},
       {", \"rope_scaling\": {\"rope_type\": @\"yarn\", \"factor\": 4.0}",
        "'rope_scaling.rope_type' is yarn; accepted: default, linear, llama3"},
+      {", \"rope_scaling\": {\"beta_fast\": 32, \"rope_type\": @\"yarn\"}",
+       "'rope_scaling.rope_type' is yarn; accepted: default, linear, llama3"},
       {", \"rope_scaling\": {\"rope_type\": @\"dynamic\", \"factor\": 4.0}",
        "'rope_scaling.rope_type' is dynamic; accepted: default, linear, llama3"},
       {", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2, @\"beta_fast\": 32}",
