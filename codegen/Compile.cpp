@@ -161,11 +161,12 @@ private:
 
   // OUT for the first object, OUT.1 and so on for more.
   llvm::Error writeObjects(const NativeCode &native) {
-    for (auto [i, object] : llvm::enumerate(native.objects))
+    for (size_t i = 0; i < native.objects.size(); ++i) {
+      std::string path = options.output + (i ? "." + std::to_string(i) : "");
       if (llvm::Error error =
-              writeFile(options.output + (i ? "." + std::to_string(i) : std::string()),
-                        [&](raw_ostream &out) { out << object; }))
+              writeFile(path, [&](raw_ostream &out) { out << native.objects[i]; }))
         return error;
+    }
     return llvm::Error::success();
   }
 

@@ -19,10 +19,20 @@ struct Rows {
   int64_t heads;     // of `stored`
 };
 
-Rows getStoredRows(Value value, int64_t attentionHeads) {
-  if (auto repeat = value.getDefiningOp<RepeatKVOp>())
-    return {repeat.getInput(), repeat, static_cast<int64_t>(repeat.getHeads())};
-  return {value, nullptr, attentionHeads};
+// The cache has equal rows for keys and values: where they were copied unequally, the copies are
+// stored.
+std::pair<Rows, Rows> getStoredRows(AttentionOp op) {
+  auto rows = [&](Value value, RepeatKVOp repeat) -> Rows {
+    if (repeat)
+      return {repeat.getInput(), repeat, int64_t(repeat.getHeads())};
+    return {value, nullptr, int64_t(op.getNumKvHeads())};
+  };
+  auto keys = op.getKey().getDefiningOp<RepeatKVOp>();
+  auto values = op.getValue().getDefiningOp<RepeatKVOp>();
+  if (!keys || !values || keys.getHeads() != values.getHeads() ||
+      keys.getTimes() != values.getTimes())
+    keys = values = nullptr;
+  return {rows(op.getKey(), keys), rows(op.getValue(), values)};
 }
 
 struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
@@ -55,7 +65,7 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
 
     CacheType type;
     for (AttentionOp op : attentions) {
-      Rows keys = getStoredRows(op.getKey(), op.getNumKvHeads());
+      Rows keys = getStoredRows(op).first;
       int64_t layers = attentions.size();
       auto rows = CacheType::get(&getContext(), layers, keys.heads,
                                  getColumns(keys.stored) / keys.heads, element);
@@ -81,12 +91,11 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
   Value rewrite(AttentionOp op, Value cache, int64_t layer) {
     OpBuilder builder(op);
     Location loc = op.getLoc();
-    Rows keys = getStoredRows(op.getKey(), op.getNumKvHeads());
-    Rows values = getStoredRows(op.getValue(), op.getNumKvHeads());
+    auto [keys, values] = getStoredRows(op);
     Value updated = KVAppendOp::create(builder, loc, cache.getType(), cache, keys.stored,
                                        values.stored, op.getBatch(), layer);
     auto read = KVReadOp::create(builder, loc, updated, op.getBatch(), layer);
-    auto repeat = [&](Value context, Rows &rows) -> Value {
+    auto repeat = [&](Value context, Rows rows) -> Value {
       if (!rows.repeat)
         return context;
       return RepeatKVOp::create(builder, loc, context, rows.repeat.getHeads(),
@@ -95,9 +104,10 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
     op.getKeyMutable().assign(repeat(read.getKey(), keys));
     op.getValueMutable().assign(repeat(read.getValue(), values));
     op.setKeys(KeyRows::context);
-    for (RepeatKVOp old : {keys.repeat, values.repeat})
-      if (old && old->use_empty())
-        old->erase();
+    if (values.repeat && values.repeat != keys.repeat && values.repeat->use_empty())
+      values.repeat.erase();
+    if (keys.repeat && keys.repeat->use_empty())
+      keys.repeat.erase();
     return updated;
   }
 };

@@ -23,9 +23,10 @@ struct MHAToGQA : impl::LLMMHAToGQABase<MHAToGQA> {
       op.getKeyMutable().assign(keys.getInput());
       op.getValueMutable().assign(values.getInput());
       op.setNumKvHeads(keys.getHeads());
-      for (RepeatKVOp repeat : {keys, values})
-        if (repeat->use_empty())
-          repeat.erase();
+      if (values != keys && values->use_empty())
+        values.erase();
+      if (keys->use_empty())
+        keys.erase();
     });
   }
 };

@@ -22,6 +22,7 @@ namespace {
 
 struct Lifetime {
   sched::BufferOp buffer;
+  int64_t index; // in program order
   int64_t bytes; // of a row, a multiple of a cache line
   int64_t first, last;
   int64_t offset = 0;
@@ -52,7 +53,7 @@ struct PlanBuffers : impl::SchedPlanBuffersBase<PlanBuffers> {
         ++epoch;
       if (auto buffer = dyn_cast<sched::BufferOp>(op)) {
         int64_t bytes = llvm::alignTo(sched::getColumns(buffer.getType()) * sizeof(float), 64);
-        lifetimes.insert({buffer, {buffer, bytes, INT64_MAX, -1}});
+        lifetimes.insert({buffer, {buffer, int64_t(lifetimes.size()), bytes, INT64_MAX, -1}});
       }
       if (isa<sched::StageOp, sched::OutputOp>(op))
         for (Value operand : op.getOperands())
@@ -73,9 +74,11 @@ struct PlanBuffers : impl::SchedPlanBuffersBase<PlanBuffers> {
         order.push_back(&life);
     // What outlives the program comes first, so that the logits of every phase are at the same
     // place.
-    llvm::stable_sort(order, [](Lifetime *a, Lifetime *b) {
-      return std::make_pair(a->last == INT64_MAX, a->bytes) >
-             std::make_pair(b->last == INT64_MAX, b->bytes);
+    llvm::sort(order, [](Lifetime *a, Lifetime *b) {
+      auto rank = [](Lifetime *life) {
+        return std::make_tuple(life->last != INT64_MAX, -life->bytes, life->index);
+      };
+      return rank(a) < rank(b);
     });
 
     int64_t total = 0;

@@ -127,6 +127,11 @@ public:
         decode(isDecode(function)), logits(getNamedResult(function, "logits")) {}
 
   LogicalResult run() {
+    TypeRange inputs = function.getArgumentTypes();
+    if (!function.getBody().hasOneBlock() || inputs.empty() || !isa<BatchType>(inputs.front()) ||
+        !llvm::all_of(inputs.drop_front(), [](Type type) { return isa<CacheType>(type); }))
+      return function.emitError() << "cannot become a program: a phase has one block, which takes "
+                                     "the batch and the cache";
     program = sched::ProgramOp::create(builder, function.getLoc(), function.getSymName());
     builder.setInsertionPointToStart(&program.getBody().emplaceBlock());
     for (Operation &op : function.getBody().front())

@@ -25,6 +25,8 @@ for file; do
   [ "$size" -le 2097152 ] || complain "$file: is $size bytes; at most 2097152"
   [ "$size" -gt 0 ] && grep -Iq . "$file" || continue # empty or binary
   lines=$(grep -c '' "$file")
+  # What is generated is as long as what it describes.
+  case $file in docs/reference/*) lines=0 ;; esac
   [ "$lines" -le 1000 ] || complain "$file: has $lines lines; at most 1000"
   [ -z "$(tail -c 1 "$file")" ] || complain "$file: does not end in a newline"
   hits=$(grep -nE '[[:space:]]+$' "$file" | head -n 3 | cut -d: -f1) || true

@@ -1,0 +1,404 @@
+// What the llm dialect refuses, and how it says so.
+// RUN: tenon-opt %s -verify-diagnostics -split-input-file
+
+// expected-error @below {{unknown storage 'q9_9'}}
+func.func private @f(!llm.weight<4x4xq9_9>)
+
+// -----
+
+// expected-error @below {{unknown layout 'x8'}}
+func.func private @f(!llm.weight<4x4xf32, x8>)
+
+// -----
+
+// expected-error @below {{layout x16k4 does not fit storage f32, which packs as x16k1}}
+func.func private @f(!llm.weight<16x4xf32, x16k4>)
+
+// -----
+
+// expected-error @below {{layout x16k2 does not fit storage q4_1, which packs as x16k4}}
+func.func private @f(!llm.weight<16x32xq4_1, x16k2>)
+
+// -----
+
+// expected-error @below {{a weight has at least one dimension}}
+func.func private @f(!llm.weight<f32>)
+
+// -----
+
+// expected-error @below {{a weight's dimensions are positive, got 0}}
+func.func private @f(!llm.weight<0x4xf32>)
+
+// -----
+
+// expected-error @below {{with equal rows for keys and values}}
+func.func private @f(!llm.cache<2 x [k: 2x8xf32, v: 4x8xf32]>)
+
+// -----
+
+// expected-error @below {{with equal rows for keys and values}}
+func.func private @f(!llm.cache<2 x [k: 2x8xf32, v: 2x8xf16]>)
+
+// -----
+
+// expected-error @below {{with equal rows for keys and values}}
+func.func private @f(!llm.cache<0 x [k: 2x8xf32, v: 2x8xf32]>)
+
+// -----
+
+func.func @f(%a: !llm.weight<4x32xf32>, %b: !llm.weight<4x32xf16>) {
+  // expected-error @below {{inputs must have equal columns and storage}}
+  %0 = llm.weight_concat %a, %b : !llm.weight<4x32xf32>, !llm.weight<4x32xf16>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<4x32xf32>, %b: !llm.weight<4x16xf32>) {
+  // expected-error @below {{inputs must have equal columns and storage}}
+  %0 = llm.weight_concat %a, %b : !llm.weight<4x32xf32>, !llm.weight<4x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<16x32xf32, x16k1>) {
+  // expected-error @below {{inputs must have equal columns and storage}}
+  %0 = llm.weight_concat %a, %a : !llm.weight<16x32xf32, x16k1>, !llm.weight<16x32xf32, x16k1>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{needs at least one input}}
+  %0 = "llm.weight_concat"() : () -> !llm.weight<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<12x32xf32>) {
+  // expected-error @below {{heads (4) do not divide 12 rows into pairs}}
+  %0 = llm.weight_deinterleave %a heads 4 : !llm.weight<12x32xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<4x32xf32>) {
+  // expected-error @below {{cannot change the shape}}
+  %0 = llm.weight_convert %a : <4x32xf32> to <4x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<16x32xf32, x16k1>) {
+  // expected-error @below {{converts plain weights only}}
+  %0 = llm.weight_convert %a : <16x32xf32, x16k1> to <16x32xf16>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<16x32xf32>) {
+  // expected-error @below {{packs a plain weight into a packed one}}
+  %0 = llm.weight_pack %a : <16x32xf32> to <16x32xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<16x32xf32>) {
+  // expected-error @below {{changes the layout of a matrix only}}
+  %0 = llm.weight_pack %a : <16x32xf32> to <16x32xf16, x16k2>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<16xf32>) {
+  // expected-error @below {{changes the layout of a matrix only}}
+  %0 = llm.weight_pack %a : <16xf32> to <16xf32, x16k1>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{dim (63) must be even: pairs are rotated}}
+  %0 = llm.rope_frequencies dim 63 theta 1.0e+04
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{theta must be positive}}
+  %0 = llm.rope_frequencies dim 64 theta 0.0
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{scaling needs a type: linear or llama3}}
+  %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {factor = 2.0 : f64}
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{unknown scaling type 'ntk'; accepted: linear, llama3}}
+  %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "ntk", factor = 2.0 : f64}
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{scaling linear needs a positive number 'factor'}}
+  %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "linear"}
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{scaling linear needs a positive number 'factor'}}
+  %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "linear", factor = -2.0 : f64}
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{scaling llama3 needs a positive number 'original'}}
+  %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "llama3", factor = 8.0 : f64, low = 1.0 : f64, high = 4.0 : f64}
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{scaling linear has no key 'low'}}
+  %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "linear", factor = 2.0 : f64, low = 1.0 : f64}
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{scaling llama3 needs low < high}}
+  %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "llama3", factor = 8.0 : f64, low = 4.0 : f64, high = 4.0 : f64, original = 8192.0 : f64}
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %w: !llm.weight<64xf32>) {
+  // expected-error @below {{table must be a matrix}}
+  %0 = llm.embedding %b, %w : <64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>, %w: !llm.weight<32xf32>) {
+  // expected-error @below {{weight must be a vector of 64 elements, got '!llm.weight<32xf32>'}}
+  %0 = llm.rms_norm %x, %w eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<32xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>, %w: !llm.weight<64xf32>) {
+  // expected-error @below {{eps must not be negative}}
+  %0 = llm.rms_norm %x, %w eps -1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>, %w: !llm.weight<64xf32>) {
+  // expected-error @below {{weight must be a matrix}}
+  %0 = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>, %w: !llm.weight<16x32xf32>) {
+  // expected-error @below {{weight has 32 columns, the rows have 64}}
+  %0 = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<16x32xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>, %w: !llm.weight<16x64xf32>, %b: !llm.weight<64xf32>) {
+  // expected-error @below {{bias must be a vector of 16 elements}}
+  %0 = llm.linear %x, %w, %b : tensor<?x64xf32>, !llm.weight<16x64xf32>, !llm.weight<64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>, %a: tensor<?x8xf32>) {
+  // expected-error @below {{heads (9) do not divide 64 columns}}
+  %0 = llm.rope %x, %a heads 9 half : tensor<?x64xf32>, tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>, %a: tensor<?x7xf32>) {
+  // expected-error @below {{angles for 7 elements do not fit a head of 8}}
+  %0 = llm.rope %x, %a heads 8 half : tensor<?x64xf32>, tensor<?x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>, %a: tensor<?x16xf32>) {
+  // expected-error @below {{angles for 16 elements do not fit a head of 8}}
+  %0 = llm.rope %x, %a heads 8 half : tensor<?x64xf32>, tensor<?x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{heads (3) do not divide 64 columns}}
+  %0 = llm.repeat_kv %x heads 3 times 2 : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %q: tensor<?x72xf32>, %k: tensor<?x32xf32>) {
+  // expected-error @below {{num_heads (9) is not a multiple of num_kv_heads (4)}}
+  %0 = llm.attention %q, %k, %k, %b heads 9 kv_heads 4 scale 0.25 keys tokens : tensor<?x72xf32>, tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x64xf32>) {
+  // expected-error @below {{num_heads and num_kv_heads must be positive}}
+  %0 = llm.attention %q, %k, %k, %b heads 0 kv_heads 4 scale 0.25 keys tokens : tensor<?x64xf32>, tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %q: tensor<?x60xf32>, %k: tensor<?x60xf32>) {
+  // expected-error @below {{num_heads (8) does not divide 60 query columns}}
+  %0 = llm.attention %q, %k, %k, %b heads 8 kv_heads 8 scale 0.25 keys tokens : tensor<?x60xf32>, tensor<?x60xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x64xf32>) {
+  // expected-error @below {{keys must have 16 columns (2 heads of 8), got 64}}
+  %0 = llm.attention %q, %k, %k, %b heads 8 kv_heads 2 scale 0.25 keys tokens : tensor<?x64xf32>, tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %k: tensor<?x16xf32>, %c: !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>) {
+  // expected-error @below {{layer 2 is not in a cache of 2 layers}}
+  %0 = llm.kv_append %c, %k, %k, %b layer 2 : !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>, tensor<?x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %k: tensor<?x16xf32>, %c: !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>) {
+  // expected-error @below {{attribute 'layer' failed to satisfy constraint}}
+  %0 = llm.kv_append %c, %k, %k, %b layer -1 : !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>, tensor<?x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %k: tensor<?x32xf32>, %c: !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>) {
+  // expected-error @below {{keys have 32 columns, the cache's rows have 16}}
+  %0 = llm.kv_append %c, %k, %k, %b layer 0 : !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>, tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %c: !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>) {
+  // expected-error @below {{layer 7 is not in a cache of 2 layers}}
+  %0:2 = llm.kv_read %c, %b layer 7 : !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %q: tensor<?x64xf32>, %c: !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>) {
+  // expected-error @below {{layer 2 is not in a cache of 2 layers}}
+  %0 = llm.paged_attention %q, %c, %b layer 2 heads 8 scale 0.25 : tensor<?x64xf32>, !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %q: tensor<?x64xf32>, %c: !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>) {
+  // expected-error @below {{keys must have 32 columns (2 heads of 16), got 16}}
+  %0 = llm.paged_attention %q, %c, %b layer 0 heads 4 scale 0.25 : tensor<?x64xf32>, !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{columns 48 to 65 are not within 64}}
+  %0 = llm.slice %x columns 48 to 65 : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{columns 8 to 8 are not within 64}}
+  %0 = llm.slice %x columns 8 to 8 : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{columns -1 to 8 are not within 64}}
+  %0 = llm.slice %x columns -1 to 8 : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{must yield its results}}
+  %0 = llm.fused @twice -> tensor<?x32xf32> {
+    %y = llm.add %x, %x : tensor<?x64xf32>
+    llm.yield %y : tensor<?x64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{joins operations that have a reference decomposition, not 'func.call'}}
+  %0 = llm.fused @twice -> tensor<?x64xf32> {
+    %y = func.call @g(%x) : (tensor<?x64xf32>) -> tensor<?x64xf32>
+    llm.yield %y : tensor<?x64xf32>
+  }
+  return
+}
+func.func private @g(tensor<?x64xf32>) -> tensor<?x64xf32>

@@ -1,0 +1,113 @@
+// Every llm operation in its short form, read and written twice.
+// RUN: tenon-opt %s | FileCheck %s
+// RUN: tenon-opt %s | tenon-opt | FileCheck %s
+// RUN: tenon-opt %s --mlir-print-op-generic | tenon-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @weights
+func.func @weights() {
+  // CHECK: %[[W:.*]] = llm.weight "q_proj.weight" : <64x32xq4_1>
+  %w = llm.weight "q_proj.weight" : <64x32xq4_1>
+  // CHECK: llm.weight_concat %[[W]], %[[W]] : !llm.weight<64x32xq4_1>, !llm.weight<64x32xq4_1>
+  %concat = llm.weight_concat %w, %w : !llm.weight<64x32xq4_1>, !llm.weight<64x32xq4_1>
+  // CHECK: llm.weight_deinterleave %[[W]] heads 8 : <64x32xq4_1>
+  %half = llm.weight_deinterleave %w heads 8 : !llm.weight<64x32xq4_1>
+  // CHECK: llm.weight_convert %[[W]] : <64x32xq4_1> to <64x32xbf16>
+  %bf16 = llm.weight_convert %w : <64x32xq4_1> to <64x32xbf16>
+  // CHECK: llm.weight_pack %[[W]] : <64x32xq4_1> to <64x32xq4_1, x16k4>
+  %packed = llm.weight_pack %w : <64x32xq4_1> to <64x32xq4_1, x16k4>
+  // CHECK: llm.rope_frequencies dim 64 theta 1.000000e+04
+  %f = llm.rope_frequencies dim 64 theta 1.0e+04
+  // CHECK: llm.rope_frequencies dim 64 theta 1.000000e+04 scaling {factor = 2.000000e+00 : f64, type = "linear"}
+  %linear = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "linear", factor = 2.0 : f64}
+  // CHECK: llm.rope_frequencies dim 64 theta 5.000000e+05 scaling {factor = 8.000000e+00 : f64, high = 4.000000e+00 : f64, low = 1.000000e+00 : f64, original = 8.192000e+03 : f64, type = "llama3"}
+  %llama3 = llm.rope_frequencies dim 64 theta 5.0e+05
+    scaling {type = "llama3", factor = 8.0 : f64, low = 1.0 : f64, high = 4.0 : f64, original = 8192.0 : f64}
+  return
+}
+
+// The result of a weight concatenation is the sum of the rows.
+// CHECK-LABEL: func.func @concat_type() -> !llm.weight<96x32xf16>
+func.func @concat_type() -> !llm.weight<96x32xf16> {
+  %q = llm.weight "q" : <64x32xf16>
+  %k = llm.weight "k" : <32x32xf16>
+  %qk = llm.weight_concat %q, %k : !llm.weight<64x32xf16>, !llm.weight<32x32xf16>
+  return %qk : !llm.weight<96x32xf16>
+}
+
+// CHECK-LABEL: func.func @rows
+// CHECK-SAME:    %[[B:.*]]: !llm.batch, %[[TABLE:.*]]: !llm.weight<100x64xq8_0>, %[[W:.*]]: !llm.weight<64x64xf32, x16k1>, %[[V:.*]]: !llm.weight<64xf32>
+func.func @rows(%b: !llm.batch, %table: !llm.weight<100x64xq8_0>, %w: !llm.weight<64x64xf32, x16k1>,
+                %v: !llm.weight<64xf32>, %f: !llm.weight<4xf64>) -> tensor<?x64xf32> {
+  // CHECK: %[[X:.*]] = llm.embedding %[[B]], %[[TABLE]] : <100x64xq8_0>
+  %x = llm.embedding %b, %table : <100x64xq8_0>
+  // CHECK: llm.rms_norm %[[X]], %[[V]] eps 1.000000e-05 : tensor<?x64xf32>, <64xf32>
+  %n = llm.rms_norm %x, %v eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>
+  // CHECK: llm.linear %{{.*}}, %[[W]] : tensor<?x64xf32>, <64x64xf32, x16k1>
+  %l = llm.linear %n, %w : tensor<?x64xf32>, !llm.weight<64x64xf32, x16k1>
+  // CHECK: llm.linear %{{.*}}, %[[W]], %[[V]] : tensor<?x64xf32>, <64x64xf32, x16k1>, <64xf32>
+  %lb = llm.linear %l, %w, %v : tensor<?x64xf32>, !llm.weight<64x64xf32, x16k1>, !llm.weight<64xf32>
+  // CHECK: llm.rope_angles %[[B]], %{{.*}} : <4xf64>
+  %a = llm.rope_angles %b, %f : <4xf64>
+  // CHECK: llm.rope_angles %[[B]], %{{.*}} factor 1.250000e+00 : <4xf64>
+  %af = llm.rope_angles %b, %f factor 1.25 : <4xf64>
+  // CHECK: llm.rope %{{.*}}, %{{.*}} heads 8 half : tensor<?x64xf32>, tensor<?x8xf32>
+  %r = llm.rope %lb, %a heads 8 half : tensor<?x64xf32>, tensor<?x8xf32>
+  // CHECK: llm.rope %{{.*}}, %{{.*}} heads 4 interleaved : tensor<?x64xf32>, tensor<?x8xf32>
+  %ri = llm.rope %r, %af heads 4 interleaved : tensor<?x64xf32>, tensor<?x8xf32>
+  // CHECK: llm.activation silu %{{.*}} : tensor<?x64xf32>
+  %s = llm.activation silu %ri : tensor<?x64xf32>
+  // CHECK: llm.activation gelu %
+  %s1 = llm.activation gelu %s : tensor<?x64xf32>
+  // CHECK: llm.activation gelu_tanh %
+  %s2 = llm.activation gelu_tanh %s1 : tensor<?x64xf32>
+  // CHECK: llm.activation quick_gelu %
+  %s3 = llm.activation quick_gelu %s2 : tensor<?x64xf32>
+  // CHECK: llm.activation relu %
+  %s4 = llm.activation relu %s3 : tensor<?x64xf32>
+  // CHECK: llm.add %{{.*}}, %[[X]] : tensor<?x64xf32>
+  %sum = llm.add %s4, %x : tensor<?x64xf32>
+  // CHECK: llm.mul %{{.*}}, %[[X]] : tensor<?x64xf32>
+  %product = llm.mul %sum, %x : tensor<?x64xf32>
+  // CHECK: llm.gather_rows %{{.*}}, %[[B]] : tensor<?x64xf32>
+  %y = llm.gather_rows %product, %b : tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// CHECK-LABEL: func.func @attention
+// CHECK-SAME:    %[[B:.*]]: !llm.batch, %[[Q:.*]]: tensor<?x64xf32>, %[[K:.*]]: tensor<?x16xf32>, %[[C:.*]]: !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>
+func.func @attention(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x16xf32>,
+                     %c: !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>) {
+  // CHECK: %[[R:.*]] = llm.repeat_kv %[[K]] heads 2 times 4 : tensor<?x16xf32>
+  %r = llm.repeat_kv %k heads 2 times 4 : tensor<?x16xf32>
+  // CHECK: llm.attention %[[Q]], %[[R]], %[[R]], %[[B]] heads 8 kv_heads 8 scale 2.500000e-01 keys tokens : tensor<?x64xf32>, tensor<?x64xf32>
+  %mha = llm.attention %q, %r, %r, %b heads 8 kv_heads 8 scale 0.25 keys tokens
+       : tensor<?x64xf32>, tensor<?x64xf32>
+  // CHECK: %[[C1:.*]] = llm.kv_append %[[C]], %[[K]], %[[K]], %[[B]] layer 2 : <3 x [k: 2x8xbf16, v: 2x8xbf16]>, tensor<?x16xf32>
+  %c1 = llm.kv_append %c, %k, %k, %b layer 2 : !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>, tensor<?x16xf32>
+  // CHECK: %[[KEY:.*]], %[[VALUE:.*]] = llm.kv_read %[[C1]], %[[B]] layer 2 : <3 x [k: 2x8xbf16, v: 2x8xbf16]>
+  %kc, %vc = llm.kv_read %c1, %b layer 2 : !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>
+  // CHECK: llm.attention %[[Q]], %[[KEY]], %[[VALUE]], %[[B]] heads 8 kv_heads 2 scale 2.500000e-01 keys context : tensor<?x64xf32>, tensor<?x16xf32>
+  %gqa = llm.attention %q, %kc, %vc, %b heads 8 kv_heads 2 scale 0.25 keys context
+       : tensor<?x64xf32>, tensor<?x16xf32>
+  // CHECK: llm.paged_attention %[[Q]], %[[C1]], %[[B]] layer 2 heads 8 scale 2.500000e-01 : tensor<?x64xf32>, <3 x [k: 2x8xbf16, v: 2x8xbf16]>
+  %paged = llm.paged_attention %q, %c1, %b layer 2 heads 8 scale 0.25
+       : tensor<?x64xf32>, !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>
+  return
+}
+
+// CHECK-LABEL: func.func @fusion
+func.func @fusion(%x: tensor<?x64xf32>, %w: !llm.weight<64xf32>) -> tensor<?x16xf32> {
+  // CHECK:      %[[F:.*]]:2 = llm.fused @residual_norm -> tensor<?x64xf32>, tensor<?x64xf32> {
+  // CHECK-NEXT:   %[[S:.*]] = llm.add
+  // CHECK-NEXT:   %[[N:.*]] = llm.rms_norm %[[S]]
+  // CHECK-NEXT:   llm.yield %[[S]], %[[N]] : tensor<?x64xf32>, tensor<?x64xf32>
+  // CHECK-NEXT: }
+  %f:2 = llm.fused @residual_norm -> tensor<?x64xf32>, tensor<?x64xf32> {
+    %s = llm.add %x, %x : tensor<?x64xf32>
+    %n = llm.rms_norm %s, %w eps 0.0 : tensor<?x64xf32>, !llm.weight<64xf32>
+    llm.yield %s, %n : tensor<?x64xf32>, tensor<?x64xf32>
+  }
+  // CHECK: llm.slice %[[F]]#1 columns 16 to 32 : tensor<?x64xf32>
+  %slice = llm.slice %f#1 columns 16 to 32 : tensor<?x64xf32>
+  return %slice : tensor<?x16xf32>
+}

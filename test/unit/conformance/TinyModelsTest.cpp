@@ -1,0 +1,202 @@
+// Small random models of the Llama family, saved by transformers, against transformers' results.
+//
+//   model × backend, f32:  logits un-cached, through the cache, of a batch padded on either side;
+//                          every layer's hidden state; greedy ids.   All within 2e-4.
+#include "Support.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <tuple>
+
+using namespace conformance;
+
+namespace {
+
+const double tolerance = 2e-4;
+
+// The largest error of each computation.
+struct Errors {
+  double logits, cached, right, left, hidden;
+};
+
+class TinyModels : public testing::TestWithParam<std::tuple<const char *, const char *>> {
+protected:
+  static void TearDownTestSuite() {
+    std::printf("%-20s %-10s %8s %8s %8s %8s %8s\n", "largest error", "backend", "logits", "cached",
+                "right", "left", "hidden");
+    for (const auto &[name, errors] : table())
+      std::printf("%s %8.1e %8.1e %8.1e %8.1e %8.1e\n", name.c_str(), errors.logits, errors.cached,
+                  errors.right, errors.left, errors.hidden);
+    table().clear();
+  }
+
+  static std::vector<std::pair<std::string, Errors>> &table() {
+    static std::vector<std::pair<std::string, Errors>> table;
+    return table;
+  }
+};
+
+std::string folderOf(const std::string &model) { return oracle + "tiny/" + model; }
+
+Tensors goldenOf(const std::string &model) {
+  return readTensors(folderOf(model) + "/golden.safetensors");
+}
+
+// The rows of a right-padded batch, cut to their lengths.
+Batch batchOf(Tensors &golden) {
+  Batch batch;
+  const Tensor &ids = golden["batch.input_ids"], &mask = golden["batch.attention_mask"];
+  const int64_t rows = ids.shape[0];
+  for (int64_t row = 0; row < rows; ++row) {
+    std::vector<int64_t> tokens = Tensor{{}, slice(ids.values, row, rows)}.integers();
+    const std::vector<double> seen = slice(mask.values, row, rows);
+    tokens.resize(std::count(seen.begin(), seen.end(), 1));
+    batch.rows.push_back(tokens);
+  }
+  return batch;
+}
+
+// The golden logits [rows, columns, vocab], moved to where the batch has its tokens.
+std::vector<double> placed(const Batch &batch, const Tensor &logits) {
+  const int64_t columns = logits.shape[1], vocab = logits.shape[2];
+  std::vector<double> values(logits.values.size(), 0);
+  for (size_t row = 0; row < batch.rows.size(); ++row) {
+    const auto from = logits.values.begin() + row * columns * vocab;
+    std::copy(from, from + batch.rows[row].size() * vocab,
+              values.begin() + (row * columns + batch.first(row)) * vocab);
+  }
+  return values;
+}
+
+// Of all hidden states, in units of max(1, rms of the layer's output).
+double hiddenError(Tensors &result, Tensors &golden) {
+  auto relative = [](const std::vector<double> &values, const std::vector<double> &golden) {
+    return compare(values, golden).max / std::max(1.0, rms(golden));
+  };
+  if (result["hidden"].shape != golden["hidden"].shape)
+    return INFINITY;
+  double error = relative(result["hidden_final"].values, golden["hidden_final"].values);
+  const int64_t layers = golden["hidden"].shape[0];
+  for (int64_t i = 0; i < layers; ++i)
+    error = std::max(error, relative(slice(result["hidden"].values, i, layers),
+                                     slice(golden["hidden"].values, i, layers)));
+  return error;
+}
+
+std::vector<int64_t> greedy(const std::string &executable, Tensors &golden) {
+  const nlohmann::json json = runJson(
+      executable, {"generate", "--ids", join(golden["input_ids"].integers()), "-n",
+                   std::to_string(golden["greedy_ids"].values.size()), "--ignore-eos", "--json"});
+  return json.value("ids", std::vector<int64_t>());
+}
+
+TEST_P(TinyModels, MatchTransformers) {
+  const auto [model, backend] = GetParam();
+  Tensors golden = goldenOf(model);
+  const std::string executable =
+      compile(folderOf(model), {"--target", backend, "--precision", "f32", "--emit-hidden"});
+  ASSERT_NE(executable, "");
+
+  const Batch one = {{golden["input_ids"].integers()}};
+  Tensors result = runLogits(executable, one, {"--hidden"});
+  Errors errors;
+  errors.logits = compare(result["logits"].values, golden["logits"].values).max;
+  errors.hidden = hiddenError(result, golden);
+  errors.cached = compare(runLogits(executable, one, {"--cached"})["logits"].values,
+                          golden["logits_cached"].values)
+                      .max;
+  Batch batch = batchOf(golden);
+  EXPECT_EQ(placed(batch, golden["batch.logits"]), golden["batch.logits"].values);
+  errors.right =
+      compare(runLogits(executable, batch)["logits"].values, golden["batch.logits"].values).max;
+  batch.padding = Batch::Left;
+  errors.left =
+      compare(runLogits(executable, batch)["logits"].values, placed(batch, golden["batch.logits"]))
+          .max;
+
+  EXPECT_LE(errors.logits, tolerance);
+  EXPECT_LE(errors.cached, tolerance);
+  EXPECT_LE(errors.right, tolerance);
+  EXPECT_LE(errors.left, tolerance);
+  EXPECT_LE(errors.hidden, tolerance);
+  EXPECT_EQ(greedy(executable, golden), golden["greedy_ids"].integers());
+
+  char name[64];
+  std::snprintf(name, sizeof name, "%-20s %-10s", model, backend);
+  table().push_back({name, errors});
+}
+
+std::string nameOf(const testing::TestParamInfo<TinyModels::ParamType> &info) {
+  std::string name = std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Llama, TinyModels,
+    testing::Combine(testing::Values("llama", "llama-tied", "llama-mha", "llama-mqa", "llama-bias",
+                                     "llama-headdim", "llama-bf16", "llama-fp16-sharded"),
+                     testing::Values("reference", "cpu")),
+    nameOf);
+
+// Weights, activations and cache in bf16: as far from f32 as transformers' own bf16 run.
+TEST(TinyModel, InBf16) {
+  Tensors golden = goldenOf("llama-bf16");
+  const double expected =
+      readJson(folderOf("llama-bf16") + "/golden.json")["bf16_rms_diff"].get<double>();
+  const std::string executable = compile(folderOf("llama-bf16"), {});
+  ASSERT_NE(executable, "");
+  EXPECT_EQ(runJson(executable, {"info", "--json"}).value("kv_dtype", ""), "bf16");
+  const Batch one = {{golden["input_ids"].integers()}};
+  for (const Arguments &options : {Arguments{}, Arguments{"--cached"}}) {
+    const Difference error =
+        compare(runLogits(executable, one, options)["logits"].values, golden["logits"].values);
+    std::printf("bf16: rms %.4f max %.4f (transformers: rms %.4f)\n", error.rms, error.max,
+                expected);
+    EXPECT_LE(error.rms, 2 * expected);
+    EXPECT_LE(error.max, 6 * expected);
+    EXPECT_GT(error.rms, 1e-4) << "this was computed in f32";
+  }
+}
+
+// A folder written out as a model file is the same model.
+TEST(TinyModel, ThroughAModelFile) {
+  for (const char *model : {"llama-bias", "llama-fp16-sharded"}) {
+    Tensors golden = goldenOf(model);
+    const std::string file = scratch(std::string(model) + ".yaml");
+    const Result imported = run(compiler, {"import", folderOf(model), "-o", file});
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    const std::string executable = compile(file, {"--precision", "f32"});
+    ASSERT_NE(executable, "");
+    const Difference error =
+        compare(runLogits(executable, {{golden["input_ids"].integers()}})["logits"].values,
+                golden["logits"].values);
+    EXPECT_LE(error.max, tolerance) << model;
+  }
+}
+
+// Code for older processors computes the same.
+TEST(TinyModel, OnOlderProcessors) {
+  Tensors golden = goldenOf("llama");
+  for (const char *cpu : {"x86-64-v3", "x86-64-v2"}) {
+    const std::string executable =
+        compile(folderOf("llama"), {"--mcpu", cpu, "--precision", "f32"});
+    ASSERT_NE(executable, "") << cpu;
+    EXPECT_EQ(runJson(executable, {"info", "--json"}).value("variant", ""), cpu);
+    const Batch one = {{golden["input_ids"].integers()}};
+    EXPECT_LE(compare(runLogits(executable, one)["logits"].values, golden["logits"].values).max,
+              tolerance)
+        << cpu;
+    EXPECT_LE(compare(runLogits(executable, one, {"--cached"})["logits"].values,
+                      golden["logits_cached"].values)
+                  .max,
+              tolerance)
+        << cpu;
+    EXPECT_EQ(greedy(executable, golden), golden["greedy_ids"].integers()) << cpu;
+  }
+}
+
+} // namespace
