@@ -178,7 +178,7 @@ private:
   llvm::Error writeArtefact(const NativeCode &native, StringRef sched) {
     std::string draft = options.output + ".tmp",
                 sidecar = options.sidecar ? options.output + ".weights" : "";
-    auto cleanup = llvm::scope_exit([&] { llvm::sys::fs::remove(draft); });
+    auto cleanup = llvm::scope_exit([&] { (void)llvm::sys::fs::remove(draft); });
     progress("linking");
     LinkForm form = options.emit == "lib" ? LinkForm::library : LinkForm::executable;
     if (llvm::Error error = linkObjects(native.objects, form, options.libraryFolder, draft))
@@ -283,7 +283,7 @@ private:
     std::error_code code;
     llvm::sys::fs::mapped_file_region image(*file, llvm::sys::fs::mapped_file_region::readwrite,
                                             bytes, 0, code);
-    llvm::sys::fs::closeFile(*file);
+    (void)llvm::sys::fs::closeFile(*file);
     if (code)
       return refused("cannot map " + path + ": " + code.message());
     if (!stampDigest({image.data(), codeBytes(image)}, getWeightBytes(module), digest))

@@ -28,7 +28,7 @@ llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,
   llvm::SmallString<128> folder;
   if (std::error_code code = llvm::sys::fs::createUniqueDirectory("tenon", folder))
     return lacking("cannot make a temporary folder: " + code.message());
-  auto cleanup = llvm::scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+  auto cleanup = llvm::scope_exit([&] { (void)llvm::sys::fs::remove_directories(folder); });
 
   std::vector<std::string> arguments{*compiler, "-o", output.str()};
   for (auto [i, object] : llvm::enumerate(objects)) {

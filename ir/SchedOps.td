@@ -156,7 +156,7 @@ def Sched_StageOp : Sched_Op<"stage", [AttrSizedOperandSegments]> {
                        Sched_SliceAttr:$slice);
   let assemblyFormat = [{
     $kernel `(` $inputs `)` `into` `(` $outputs `)` `slice` $slice attr-dict
-    `:` type($inputs) `into` type($outputs)
+    `:` type($inputs) (`into` type($outputs)^)?
   }];
   let hasVerifier = 1;
 }

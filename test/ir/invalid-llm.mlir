@@ -72,6 +72,7 @@ func.func @f(%a: !llm.weight<16x32xf32, x16k1>) {
 
 func.func @f() {
   // expected-error @below {{needs at least one input}}
+  // expected-error @below {{failed to infer returned types}}
   %0 = "llm.weight_concat"() : () -> !llm.weight<4x4xf32>
   return
 }

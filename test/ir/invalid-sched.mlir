@@ -40,7 +40,7 @@ sched.kernel @k kind "k" (%b: !llm.batch, %x: tensor<?x8xf32>) -> tensor<?x8xf32
 sched.program @p arena 0 + 0 {
   %x = sched.buffer tokens : memref<?x8xf32>
   // expected-error @below {{@k has 1 outputs, got 0}}
-  sched.stage @k(%x) into() slice rows : memref<?x8xf32> into
+  sched.stage @k(%x) into() slice rows : memref<?x8xf32>
 }
 
 // -----
@@ -67,5 +67,5 @@ sched.weight @w at 0 bytes 512 : !llm.weight<16x8xf32> {
 sched.program @p arena 0 + 0 {
   %w = sched.constant @w : <16x8xf32>
   // expected-error @below {{inputs 0 of @k is '!llm.weight<16x8xf32, x16k1>', got '!llm.weight<16x8xf32>'}}
-  sched.stage @k(%w) into() slice none : !llm.weight<16x8xf32> into
+  sched.stage @k(%w) into() slice none : !llm.weight<16x8xf32>
 }

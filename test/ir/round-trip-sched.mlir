@@ -1,7 +1,6 @@
 // Every sched operation in its short form, read and written twice.
 // RUN: tenon-opt %s | FileCheck %s
 // RUN: tenon-opt %s | tenon-opt | FileCheck %s
-// RUN: tenon-opt %s --mlir-print-op-generic | tenon-opt | FileCheck %s
 
 // CHECK:      sched.weight @w0 at 64 bytes 12288 : !llm.weight<96x64xbf16, x16k2> {
 // CHECK-NEXT:   %[[W:.*]] = llm.weight "w" : <96x64xbf16>
@@ -51,7 +50,7 @@ sched.program @decode arena 640 + 128 {
   %v = sched.view %y from 64 : memref<?x96xf32> to memref<?x32xf32, strided<[96, 1], offset: ?>>
   // CHECK: sched.stage @kv_append(%[[C]], %[[V]]) into() slice rows
   sched.stage @kv_append(%c, %v) into() slice rows
-    : !llm.cache<1 x [k: 4x8xf16, v: 4x8xf16]>, memref<?x32xf32, strided<[96, 1], offset: ?>> into
+    : !llm.cache<1 x [k: 4x8xf16, v: 4x8xf16]>, memref<?x32xf32, strided<[96, 1], offset: ?>>
   // CHECK: sched.output "logits" %[[Y]] : memref<?x96xf32>
   sched.output "logits" %y : memref<?x96xf32>
 }
@@ -63,7 +62,7 @@ sched.program @slices arena 0 + 0 {
   %c = sched.cache layer 0 : <1 x [k: 4x8xf16, v: 4x8xf16]>
   %k = sched.buffer tokens : memref<?x32xf32>
   sched.stage @kv_append(%c, %k) into() slice heads
-    : !llm.cache<1 x [k: 4x8xf16, v: 4x8xf16]>, memref<?x32xf32> into
+    : !llm.cache<1 x [k: 4x8xf16, v: 4x8xf16]>, memref<?x32xf32>
   sched.stage @kv_append(%c, %k) into() slice none
-    : !llm.cache<1 x [k: 4x8xf16, v: 4x8xf16]>, memref<?x32xf32> into
+    : !llm.cache<1 x [k: 4x8xf16, v: 4x8xf16]>, memref<?x32xf32>
 }

@@ -57,10 +57,11 @@ std::vector<int64_t> idsOf(const nlohmann::json &json) {
 }
 
 // Every prompt's greedy ids up to the first step whose margin is below `margin`.
-void expectGreedy(const std::string &executable, double margin) {
+void expectGreedy(const std::string &executable, double margin, int64_t least) {
   ASSERT_NE(executable, "");
   int64_t compared = 0;
-  for (const nlohmann::json &entry : readJson(golden + "greedy.json")["cases"]) {
+  const nlohmann::json cases = readJson(golden + "greedy.json")["cases"];
+  for (const nlohmann::json &entry : cases) {
     const std::vector<double> margins = entry["margins"];
     const size_t steps =
         std::find_if(margins.begin(), margins.end(), [&](double value) { return value < margin; }) -
@@ -75,12 +76,42 @@ void expectGreedy(const std::string &executable, double margin) {
     compared += static_cast<int64_t>(steps);
   }
   std::printf("%ld tokens compared\n", static_cast<long>(compared));
-  EXPECT_GT(compared, 20);
+  EXPECT_GE(compared, least);
 }
 
-TEST_F(SmolLm2, GreedyF32) { expectGreedy(compile(smolLm2, f32), 0.05); }
-TEST_F(SmolLm2, GreedyReference) { expectGreedy(compile(smolLm2, reference), 0.05); }
-TEST_F(SmolLm2, GreedyStored) { expectGreedy(compile(smolLm2, stored), 0.5); }
+TEST_F(SmolLm2, GreedyF32) { expectGreedy(compile(smolLm2, f32), 0.05, 300); }
+TEST_F(SmolLm2, GreedyReference) { expectGreedy(compile(smolLm2, reference), 0.05, 300); }
+TEST_F(SmolLm2, GreedyStored) { expectGreedy(compile(smolLm2, stored), 0.5, 15); }
+
+// The same decisions, each after the golden tokens before it, so that a close one does not end the
+// comparison.
+void expectDecisions(const std::string &executable, double margin, int64_t least) {
+  ASSERT_NE(executable, "");
+  const nlohmann::json cases = readJson(golden + "greedy.json")["cases"];
+  int64_t decisions = 0, wrong = 0;
+  for (const nlohmann::json &entry : cases) {
+    std::vector<int64_t> ids = entry["prompt_ids"];
+    const std::vector<int64_t> output = entry["output_ids"];
+    const std::vector<double> margins = entry["margins"];
+    const size_t prompt = ids.size();
+    ids.insert(ids.end(), output.begin(), output.end());
+    const Tensor logits = runLogits(executable, {{ids}})["logits"];
+    ASSERT_FALSE(logits.values.empty());
+    for (size_t i = 0; i < output.size(); ++i) {
+      if (margins[i] < margin)
+        continue;
+      const std::vector<double> row = slice(logits.values, prompt + i - 1, ids.size());
+      wrong += std::max_element(row.begin(), row.end()) - row.begin() != output[i];
+      ++decisions;
+    }
+  }
+  std::printf("%ld decisions, %ld wrong\n", static_cast<long>(decisions), static_cast<long>(wrong));
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GE(decisions, least);
+}
+
+TEST_F(SmolLm2, DecisionsF32) { expectDecisions(compile(smolLm2, f32), 0.01, 600); }
+TEST_F(SmolLm2, DecisionsStored) { expectDecisions(compile(smolLm2, stored), 0.5, 300); }
 
 void expectPerplexity(const std::string &executable, double tolerance) {
   ASSERT_NE(executable, "");
@@ -101,7 +132,6 @@ void expectPerplexity(const std::string &executable, double tolerance) {
 }
 
 TEST_F(SmolLm2, PerplexityF32) { expectPerplexity(compile(smolLm2, f32), 1e-4); }
-TEST_F(SmolLm2, PerplexityReference) { expectPerplexity(compile(smolLm2, reference), 1e-4); }
 TEST_F(SmolLm2, PerplexityStored) { expectPerplexity(compile(smolLm2, stored), 5e-3); }
 
 // The prompts of logits.safetensors as one batch.
@@ -214,6 +244,8 @@ TEST_F(SmolLm2, ExecutableTokenizes) {
   const nlohmann::json cases = readJson(golden + "tokenization.json")["cases"];
   for (size_t i = 1; i < cases.size(); i += 16) {
     const std::string text = cases[i]["text"];
+    if (text.find('\0') != std::string::npos)
+      continue; // no argument can hold it
     const std::vector<int64_t> ids = cases[i]["ids"];
     EXPECT_EQ(idsOf(runJson(executable, {"tokenize", "--json", "--", text})), ids) << text;
     const Result decoded = run(executable, {"detokenize", join(ids)});
@@ -226,7 +258,8 @@ TEST_F(SmolLm2, ExecutableTokenizes) {
 TEST_F(SmolLm2, ContinuesText) {
   const std::string executable = compile(smolLm2, f32);
   ASSERT_NE(executable, "");
-  for (const nlohmann::json &entry : readJson(golden + "greedy.json")["cases"]) {
+  const nlohmann::json cases = readJson(golden + "greedy.json")["cases"];
+  for (const nlohmann::json &entry : cases) {
     if (!entry["first_step_with_margin_below_0_05"].is_null())
       continue;
     const nlohmann::json result =
@@ -236,9 +269,10 @@ TEST_F(SmolLm2, ContinuesText) {
     EXPECT_EQ(result["text"], entry["text_out"]);
     const nlohmann::json ended = runJson(
         executable, {"generate", "-n", "64", "--json", "--", entry["text"].get<std::string>()});
-    EXPECT_EQ(ended["finish_reason"], entry["eos_at"].is_null() ? "length" : "eos");
-    break;
+    EXPECT_EQ(ended["finish_reason"], entry["eos_at"].is_null() ? "length" : "stop");
+    return;
   }
+  FAIL() << "no prompt without a close decision";
 }
 
 // `tenon run` on the weights themselves: the same model, compiled into the cache at first and found

@@ -22,7 +22,7 @@ struct Errors {
   double logits, cached, right, left, hidden;
 };
 
-class TinyModels : public testing::TestWithParam<std::tuple<const char *, const char *>> {
+class TinyModels : public testing::TestWithParam<std::tuple<std::string, std::string>> {
 protected:
   static void TearDownTestSuite() {
     std::printf("%-20s %-10s %8s %8s %8s %8s %8s\n", "largest error", "backend", "logits", "cached",
@@ -125,12 +125,12 @@ TEST_P(TinyModels, MatchTransformers) {
   EXPECT_EQ(greedy(executable, golden), golden["greedy_ids"].integers());
 
   char name[64];
-  std::snprintf(name, sizeof name, "%-20s %-10s", model, backend);
+  std::snprintf(name, sizeof name, "%-20s %-10s", model.c_str(), backend.c_str());
   table().push_back({name, errors});
 }
 
 std::string nameOf(const testing::TestParamInfo<TinyModels::ParamType> &info) {
-  std::string name = std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+  std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }

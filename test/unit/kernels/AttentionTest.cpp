@@ -188,7 +188,7 @@ TEST_P(AttentionTest, PrefillRowIgnoresNeighbours) {
   Ragged ragged(h, {103}, {0});
   tk_attention_shape shape = attentionShape(h);
   shape.window = 50;
-  Batch whole({103});
+  Batch whole(103);
   std::vector<char> pool = fill(h, TENON_F32, {103}, ragged.k, ragged.v, whole);
   std::vector<float> all = attend(shape, whole, ragged.q, pool, 2);
   for (int32_t count : {33, 32, 1}) {
