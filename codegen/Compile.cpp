@@ -9,6 +9,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -91,6 +92,10 @@ public:
 
 private:
   llvm::Error runPasses(Phase last) {
+    for (const std::string &name : options.disabledPasses)
+      if (!PassInfo::lookup(name))
+        return refused("--disable: unknown pass '" + name +
+                       "'; docs/reference/passes.md lists them");
     pipeline.precision = options.precision;
     pipeline.cacheType = options.cacheType.empty() ? getDefaultCacheType(options.precision, module)
                                                    : options.cacheType;
@@ -108,7 +113,8 @@ private:
         message = diagnostic.str();
       return success();
     });
-    module->setAttr("llm.target", StringAttr::get(module.getContext(), options.target));
+    if (last != Phase::textbook)
+      module->setAttr("llm.target", StringAttr::get(module.getContext(), options.target));
     llvm::Error dumped = llvm::Error::success();
     int dumps = 0;
     pipeline.atPoint = [&](StringRef point, OpPassManager &manager) {

@@ -177,7 +177,9 @@ private:
     FailureOr<Value> value = graph.evaluate(*argument);
     if (failed(value))
       return failure();
-    return value->isNull() ? std::optional<Value>() : std::optional<Value>(std::move(*value));
+    if (value->isNull())
+      return std::optional<Value>();
+    return std::optional<Value>(std::move(*value));
   }
 
   template <typename T, typename Convert>

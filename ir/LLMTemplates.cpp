@@ -11,7 +11,7 @@ namespace tenon::llm {
   auto name##OrFailure = (expression);                                                             \
   if (failed(name##OrFailure))                                                                     \
     return failure();                                                                              \
-  auto name = *name##OrFailure
+  const auto &name = *name##OrFailure
 
 // embedding: {weight: NAME, rows: V, columns: C}
 FailureOr<Value> EmbeddingOp::buildFromTemplate(TemplateArgs &args) {

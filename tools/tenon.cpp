@@ -1,6 +1,7 @@
 // tenon: the compiler's command line. Exit codes: 0 done, 1 the input was refused, 2 usage, 3 the
 // machine lacks something, 70 a bug of ours.
 #include "codegen/Version.h"
+#include "passes/Pipeline.h"
 #include "tools/Command.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -17,6 +18,7 @@ static int report(llvm::Error error) {
 }
 
 int main(int argc, char **argv) {
+  registerAllPasses(); // so that they can be named
   CLI::App app("Compiles transformers into native executables", "tenon");
   app.require_subcommand(1);
   app.set_version_flag("--version", "tenon " TENON_VERSION);

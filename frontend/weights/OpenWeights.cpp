@@ -8,7 +8,6 @@
 #include "llvm/Support/SHA256.h"
 
 using llvm::StringRef;
-using llvm::Twine;
 namespace fs = llvm::sys::fs;
 
 namespace tenon {
