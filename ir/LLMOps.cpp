@@ -74,7 +74,8 @@ LogicalResult WeightPackOp::verify() {
   WeightType from = getInput().getType(), to = getResult().getType();
   if (from.getLayout() != Layout::plain || to.getLayout() == Layout::plain)
     return emitOpError() << "packs a plain weight into a packed one";
-  if (from.getRank() != 2 || from.withLayout(to.getLayout()) != to)
+  if (from.getRank() != 2 || from.getShape() != to.getShape() ||
+      from.getStorage() != to.getStorage())
     return emitOpError() << "changes the layout of a matrix only: " << from << " to " << to;
   return success();
 }
