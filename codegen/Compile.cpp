@@ -169,8 +169,7 @@ private:
   llvm::Error writeObjects(const NativeCode &native) {
     for (size_t i = 0; i < native.objects.size(); ++i) {
       std::string path = options.output + (i ? "." + std::to_string(i) : "");
-      if (llvm::Error error =
-              writeFile(path, [&](raw_ostream &out) { out << native.objects[i]; }))
+      if (llvm::Error error = writeFile(path, [&](raw_ostream &out) { out << native.objects[i]; }))
         return error;
     }
     return llvm::Error::success();

@@ -16,7 +16,8 @@ void ModelArguments::add(CLI::App &app) {
   app.add_option("--set", sets, "replace a number of the model: --set layers=2")
       ->type_name("KEY=VALUE");
   app.add_option("--weights", options.weights, "a checkpoint, or random:SEED")->type_name("PATH");
-  app.add_option("--context", options.context, "longest sequence")->check(CLI::Range(int64_t(1), int64_t(1) << 30));
+  app.add_option("--context", options.context, "longest sequence")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30));
   app.add_flag("--allow-unused-config", options.allowUnusedConfig,
                "accept config keys that are not understood");
 }
