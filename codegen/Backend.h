@@ -2,6 +2,7 @@
 #ifndef TENON_CODEGEN_BACKEND_H
 #define TENON_CODEGEN_BACKEND_H
 
+#include "codegen/NativeCode.h"
 #include "ir/Sched.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/Pipeline.h"
@@ -17,13 +18,7 @@ struct TargetOptions {
   std::vector<std::string> cpus = {"native"};
   // Where the kernels' bitcode lies: <folder>/<level>.bc.
   std::string kernelFolder;
-};
-
-// A code object, or LLVM IR text when that is what was asked for.
-struct NativeCode {
-  std::vector<std::string> objects;  // ELF, one for each variant and one with `tenon_compiled`
-  std::vector<std::string> llvmText; // likewise
-  std::vector<std::string> variants; // names, best first
+  CodeForm form = CodeForm::object;
 };
 
 class Backend {

@@ -80,11 +80,13 @@ public:
 
     std::string sched = print();
     progress("generating code");
-    llvm::Expected<NativeCode> native = backend->compile(module, options.machine);
+    TargetOptions machine = options.machine;
+    machine.form = options.emit == "llvm" ? CodeForm::text : CodeForm::object;
+    llvm::Expected<NativeCode> native = backend->compile(module, machine);
     if (!native)
       return native.takeError();
     if (options.emit == "llvm")
-      return writeText(llvm::join(native->llvmText, "\n"));
+      return writeText(llvm::join(native->getParts(), "\n"));
     if (options.emit == "obj")
       return writeObjects(*native);
     return writeArtefact(*native, sched);
@@ -167,9 +169,10 @@ private:
 
   // OUT for the first object, OUT.1 and so on for more.
   llvm::Error writeObjects(const NativeCode &native) {
-    for (size_t i = 0; i < native.objects.size(); ++i) {
+    for (size_t i = 0; i < native.getParts().size(); ++i) {
       std::string path = options.output + (i ? "." + std::to_string(i) : "");
-      if (llvm::Error error = writeFile(path, [&](raw_ostream &out) { out << native.objects[i]; }))
+      if (llvm::Error error =
+              writeFile(path, [&](raw_ostream &out) { out << native.getParts()[i]; }))
         return error;
     }
     return llvm::Error::success();
@@ -186,7 +189,7 @@ private:
     auto cleanup = llvm::scope_exit([&] { (void)llvm::sys::fs::remove(draft); });
     progress("linking");
     LinkForm form = options.emit == "lib" ? LinkForm::library : LinkForm::executable;
-    if (llvm::Error error = linkObjects(native.objects, form, options.libraryFolder, draft))
+    if (llvm::Error error = linkObjects(native.getParts(), form, options.libraryFolder, draft))
       return error;
     progress("packing weights");
     llvm::Expected<uint64_t> digest = options.sidecar ? writeSidecar(sidecar) : uint64_t(0);
@@ -264,7 +267,7 @@ private:
         {"context", module->getAttrOfType<IntegerAttr>("llm.context").getInt()},
         {"parameters", facts.parameters},
         {"config_digest", facts.digest},
-        {"isa", native.variants},
+        {"isa", native.getVariants()},
         {"flags", llvm::json::Object{{"emit", options.emit}, {"disable", options.disabledPasses}}},
         {"generation", llvm::json::Object{{"eos", facts.eos}, {"stop", facts.stop}}},
         {"tokenizer", !facts.tokenizer.empty()},

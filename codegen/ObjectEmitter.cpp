@@ -26,10 +26,13 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const C
                                    std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
-void optimise(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target,
-              llvm::function_ref<bool(const llvm::GlobalValue &)> keep) {
+void setTarget(llvm::Module &module, const llvm::TargetMachine &machine) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
+}
+
+void optimise(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target,
+              llvm::function_ref<bool(const llvm::GlobalValue &)> keep) {
   llvm::internalizeModule(module, keep);
   for (llvm::Function &function : module) {
     if (function.isDeclaration())

@@ -17,6 +17,9 @@ struct CpuTarget {
 
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const CpuTarget &target);
 
+// Gives a new module the machine's triple and data layout.
+void setTarget(llvm::Module &module, const llvm::TargetMachine &machine);
+
 // Makes everything but `keep` internal, compiles all functions for the target and runs O3.
 void optimise(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target,
               llvm::function_ref<bool(const llvm::GlobalValue &)> keep);

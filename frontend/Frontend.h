@@ -62,6 +62,10 @@ llvm::Expected<Model> loadModel(mlir::MLIRContext &context, llvm::StringRef path
 // The model YAML that stands for a Hugging Face directory or a .gguf file.
 llvm::Expected<std::string> importModel(llvm::StringRef path, const ModelOptions &options);
 
+// The folder of compiled models and downloaded checkpoints (models/, as scripts/install-deps.sh has
+// it): $TENON_CACHE, else $XDG_CACHE_HOME/tenon, else ~/.cache/tenon.
+std::string getCacheFolder();
+
 // The tokenizer blob (runtime/tokenizer/Blob.h) of a tokenizer.json or a .gguf file.
 llvm::Expected<std::vector<uint8_t>> buildTokenizer(llvm::StringRef path,
                                                     llvm::StringRef modelsDirectory);

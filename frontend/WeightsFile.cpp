@@ -26,16 +26,15 @@ static std::string join(StringRef directory, StringRef file) {
   return result.str().str();
 }
 
-// ~/.cache/tenon/models, as scripts/install-deps.sh has it.
-static std::string getModelCache() {
+std::string getCacheFolder() {
   auto variable = [](const char *name) {
     return StringRef(std::getenv(name) ? std::getenv(name) : "");
   };
   if (StringRef cache = variable("TENON_CACHE"); !cache.empty())
-    return join(cache, "models");
+    return cache.str();
   if (StringRef cache = variable("XDG_CACHE_HOME"); !cache.empty())
-    return join(cache, "tenon/models");
-  return join(variable("HOME"), ".cache/tenon/models");
+    return join(cache, "tenon");
+  return join(variable("HOME"), ".cache/tenon");
 }
 
 // A tokenizer.json, or a .gguf file for its tokenizer alone.
@@ -51,7 +50,7 @@ llvm::Expected<std::vector<uint8_t>> buildTokenizer(StringRef file, StringRef mo
 // `weights.file` where it exists.
 static llvm::Expected<std::string> findWeights(const Description &description) {
   const std::string &name = *description.weightsFile.asString();
-  std::string beside = join(description.directory, name), cache = getModelCache();
+  std::string beside = join(description.directory, name), cache = join(getCacheFolder(), "models");
   for (const std::string &candidate : {beside, join(cache, name)})
     if (fs::exists(candidate))
       return candidate;

@@ -15,6 +15,22 @@ std::optional<unsigned> getNamedResult(func::FuncOp function, StringRef name) {
   return std::nullopt;
 }
 
+RepeatedHeads getRepeatedHeads(AttentionOp attention) {
+  auto keys = attention.getKey().getDefiningOp<RepeatKVOp>();
+  auto values = attention.getValue().getDefiningOp<RepeatKVOp>();
+  if (!keys || !values || keys.getHeads() != values.getHeads() ||
+      keys.getTimes() != values.getTimes())
+    return {};
+  return {keys, values};
+}
+
+void eraseUnused(RepeatedHeads repeated) {
+  if (repeated.values && repeated.values != repeated.keys && repeated.values->use_empty())
+    repeated.values.erase();
+  if (repeated.keys && repeated.keys->use_empty())
+    repeated.keys.erase();
+}
+
 bool canStack(ArrayRef<LinearOp> linears, std::string &why) {
   LinearOp first = linears.front();
   for (LinearOp linear : linears.drop_front()) {

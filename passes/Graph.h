@@ -14,6 +14,14 @@ inline bool isDecode(mlir::func::FuncOp function) {
   return phase && phase.getValue() == "decode";
 }
 
+// The copies that attention reads its keys and values from, if both are copied alike; else nulls.
+struct RepeatedHeads {
+  llm::RepeatKVOp keys, values;
+};
+RepeatedHeads getRepeatedHeads(llm::AttentionOp attention);
+// Erases those that nothing reads any more; one operation may be both.
+void eraseUnused(RepeatedHeads repeated);
+
 // The result that the frontend named: "logits", "hidden.0".
 std::optional<unsigned> getNamedResult(mlir::func::FuncOp function, llvm::StringRef name);
 

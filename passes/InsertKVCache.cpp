@@ -1,6 +1,7 @@
 // llm-insert-kv-cache: attention over the batch's own tokens becomes attention over the cached
 // context.
 #include "mlir/IR/Builders.h"
+#include "passes/Graph.h"
 #include "passes/Passes.h"
 
 namespace tenon {
@@ -27,11 +28,7 @@ std::pair<Rows, Rows> getStoredRows(AttentionOp op) {
       return {repeat.getInput(), repeat, int64_t(repeat.getHeads())};
     return {value, nullptr, int64_t(op.getNumKvHeads())};
   };
-  auto keys = op.getKey().getDefiningOp<RepeatKVOp>();
-  auto values = op.getValue().getDefiningOp<RepeatKVOp>();
-  if (!keys || !values || keys.getHeads() != values.getHeads() ||
-      keys.getTimes() != values.getTimes())
-    keys = values = nullptr;
+  auto [keys, values] = getRepeatedHeads(op);
   return {rows(op.getKey(), keys), rows(op.getValue(), values)};
 }
 
@@ -104,10 +101,7 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
     op.getKeyMutable().assign(repeat(read.getKey(), keys));
     op.getValueMutable().assign(repeat(read.getValue(), values));
     op.setKeys(KeyRows::context);
-    if (values.repeat && values.repeat != keys.repeat && values.repeat->use_empty())
-      values.repeat.erase();
-    if (keys.repeat && keys.repeat->use_empty())
-      keys.repeat.erase();
+    eraseUnused({keys.repeat, values.repeat});
     return updated;
   }
 };

@@ -2,7 +2,6 @@
 #include "tools/Locations.h"
 #include "codegen/Backend.h"
 #include "llvm/Support/FileSystem.h"
-#include <cstdlib>
 #include <dlfcn.h>
 
 namespace tenon {
@@ -18,15 +17,6 @@ std::string getLibraryFolder() {
 std::string getKernelFolder() { return getLibraryFolder() + "/tenon/kernels"; }
 std::string getModelsFolder() { return getLibraryFolder() + "/../share/tenon/models"; }
 std::string getLicencesFile() { return getLibraryFolder() + "/../share/tenon/licenses.txt"; }
-
-std::string getCacheFolder() {
-  if (const char *folder = std::getenv("TENON_CACHE"))
-    return folder;
-  if (const char *folder = std::getenv("XDG_CACHE_HOME"))
-    return std::string(folder) + "/tenon";
-  const char *home = std::getenv("HOME");
-  return std::string(home ? home : ".") + "/.cache/tenon";
-}
 
 std::string getOneDNNPath() {
   for (const std::string &path : {getLibraryFolder() + "/libdnnl.so.3", std::string(TENON_ONEDNN)})

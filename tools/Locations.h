@@ -16,10 +16,6 @@ std::string getLibraryFolder();
 std::string getKernelFolder();
 std::string getModelsFolder();
 std::string getLicencesFile();
-// The folder of compiled models and downloaded checkpoints: $TENON_CACHE, else
-// $XDG_CACHE_HOME/tenon, else
-// ~/.cache/tenon.
-std::string getCacheFolder();
 // The oneDNN that was found when Tenon was built; empty when there was none.
 std::string getOneDNNPath();
 

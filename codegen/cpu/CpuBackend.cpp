@@ -4,7 +4,6 @@
 //                     sched.program ──emitProgram──▶ LLVM module ──O3──▶ object
 #include "codegen/cpu/CpuBackend.h"
 #include "codegen/Decomposed.h"
-#include "codegen/Descriptor.h"
 #include "codegen/Error.h"
 #include "codegen/cpu/KernelMatch.h"
 #include "codegen/cpu/Level.h"
@@ -32,8 +31,7 @@ public:
     llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target);
     if (!machine)
       return machine.takeError();
-    code.setTargetTriple((*machine)->getTargetTriple());
-    code.setDataLayout((*machine)->createDataLayout());
+    setTarget(code, **machine);
 
     std::string suffix = level.bitcode.str();
     for (auto program : module.getOps<sched::ProgramOp>())
@@ -45,14 +43,8 @@ public:
       return error;
     optimise(code, **machine, target,
              [](const llvm::GlobalValue &value) { return value.getName().starts_with("tenon_"); });
-    native.llvmText.push_back(printModule(code));
-    llvm::Expected<std::string> object = emitObject(code, **machine);
-    if (!object)
-      return object.takeError();
-    native.objects.push_back(std::move(*object));
-    native.variants.push_back(level.name.str());
     variant = {level.name.str(), level.required.str(), suffix, scratch};
-    return llvm::Error::success();
+    return native.add(code, **machine);
   }
 
 private:
@@ -103,27 +95,15 @@ llvm::Expected<NativeCode> CpuBackend::compile(ModuleOp module, const TargetOpti
   llvm::Expected<SmallVector<const Level *>> levels = selectLevels(options.cpus);
   if (!levels)
     return levels.takeError();
-  NativeCode native;
+  NativeCode native(options.form);
   SmallVector<VariantInfo> variants;
   for (const Level *level : *levels)
     if (llvm::Error error =
             LevelCompiler(module, *level, options).run(native, variants.emplace_back()))
       return error;
 
-  CpuTarget baseline{"x86-64", ""};
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(baseline);
-  if (!machine)
-    return machine.takeError();
-  llvm::LLVMContext context;
-  llvm::Module descriptor("descriptor", context);
-  descriptor.setTargetTriple((*machine)->getTargetTriple());
-  descriptor.setDataLayout((*machine)->createDataLayout());
-  emitDescriptor(descriptor, module, getName(), /*maxThreads=*/0, variants);
-  native.llvmText.push_back(printModule(descriptor));
-  llvm::Expected<std::string> object = emitObject(descriptor, **machine);
-  if (!object)
-    return object.takeError();
-  native.objects.push_back(std::move(*object));
+  if (llvm::Error error = native.addDescriptor(module, getName(), /*maxThreads=*/0, variants))
+    return error;
   return native;
 }
 

@@ -1,7 +1,6 @@
 // See ReferenceBackend.h.
 #include "codegen/reference/ReferenceBackend.h"
 #include "codegen/Decomposed.h"
-#include "codegen/Descriptor.h"
 #include "codegen/ObjectEmitter.h"
 
 using namespace mlir;
@@ -14,7 +13,8 @@ void ReferenceBackend::configure(PipelineOptions &options) const {
   options.pack = false;
 }
 
-llvm::Expected<NativeCode> ReferenceBackend::compile(ModuleOp module, const TargetOptions &) {
+llvm::Expected<NativeCode> ReferenceBackend::compile(ModuleOp module,
+                                                     const TargetOptions &options) {
   // Old enough to run anywhere, new enough for vectors.
   CpuTarget target{"x86-64-v3", ""};
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target);
@@ -23,8 +23,7 @@ llvm::Expected<NativeCode> ReferenceBackend::compile(ModuleOp module, const Targ
 
   llvm::LLVMContext context;
   llvm::Module code("reference", context);
-  code.setTargetTriple((*machine)->getTargetTriple());
-  code.setDataLayout((*machine)->createDataLayout());
+  setTarget(code, **machine);
   DecomposedKernels kernels(code);
   auto getKernel = [&](sched::StageOp stage, bool) {
     return kernels.get(
@@ -36,25 +35,13 @@ llvm::Expected<NativeCode> ReferenceBackend::compile(ModuleOp module, const Targ
       return error;
   VariantInfo variant{"x86-64-v3", "avx2,fma,f16c", "reference", 64};
 
-  NativeCode native;
-  native.variants = {variant.name};
+  NativeCode native(options.form);
   optimise(code, **machine, target,
            [](const llvm::GlobalValue &value) { return value.getName().starts_with("tenon_"); });
-  native.llvmText.push_back(printModule(code));
-  llvm::Expected<std::string> object = emitObject(code, **machine);
-  if (!object)
-    return object.takeError();
-  native.objects.push_back(std::move(*object));
-
-  llvm::Module descriptor("descriptor", context);
-  descriptor.setTargetTriple((*machine)->getTargetTriple());
-  descriptor.setDataLayout((*machine)->createDataLayout());
-  emitDescriptor(descriptor, module, getName(), /*maxThreads=*/1, variant);
-  native.llvmText.push_back(printModule(descriptor));
-  object = emitObject(descriptor, **machine);
-  if (!object)
-    return object.takeError();
-  native.objects.push_back(std::move(*object));
+  if (llvm::Error error = native.add(code, **machine))
+    return error;
+  if (llvm::Error error = native.addDescriptor(module, getName(), /*maxThreads=*/1, variant))
+    return error;
   return native;
 }
 

@@ -1,0 +1,37 @@
+// What a backend gives: code objects, or LLVM IR text when that is what was asked for.
+#ifndef TENON_CODEGEN_NATIVECODE_H
+#define TENON_CODEGEN_NATIVECODE_H
+
+#include "codegen/Descriptor.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Target/TargetMachine.h"
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+enum class CodeForm { object, text };
+
+class NativeCode {
+public:
+  explicit NativeCode(CodeForm form) : form(form) {}
+
+  llvm::Error add(llvm::Module &module, llvm::TargetMachine &machine);
+  // The part with `tenon_compiled`, for any x86-64.
+  llvm::Error addDescriptor(mlir::ModuleOp module, llvm::StringRef target, int32_t maxThreads,
+                            llvm::ArrayRef<VariantInfo> variants);
+
+  // ELF or LLVM IR.
+  const std::vector<std::string> &getParts() const { return parts; }
+  // Names of the variants, best first.
+  const std::vector<std::string> &getVariants() const { return variantNames; }
+
+private:
+  CodeForm form;
+  std::vector<std::string> parts;
+  std::vector<std::string> variantNames;
+};
+
+} // namespace tenon
+
+#endif // TENON_CODEGEN_NATIVECODE_H
