@@ -12,10 +12,18 @@ using namespace mlir;
 
 namespace tenon {
 
-// Nested where the pass is for functions.
+// "NAME" or "NAME{options}"; nested where the pass is for functions.
 static LogicalResult addInsertion(StringRef pass, OpPassManager &manager, raw_ostream &errors) {
+  auto [name, options] = pass.split('{');
+  options.consume_back("}");
+  const PassInfo *info = PassInfo::lookup(name);
+  if (!info)
+    return failure();
   manager.setNesting(OpPassManager::Nesting::Implicit);
-  LogicalResult result = parsePassPipeline(pass, manager, errors);
+  LogicalResult result = info->addToPipeline(manager, options, [&](const Twine &message) {
+    errors << message;
+    return failure();
+  });
   manager.setNesting(OpPassManager::Nesting::Explicit);
   return result;
 }
