@@ -3,17 +3,31 @@
 #include "codegen/Error.h"
 #include "codegen/cpu/CpuBackend.h"
 #include "codegen/reference/ReferenceBackend.h"
+#include <map>
 
 namespace tenon {
 
+static std::map<std::string, BackendFactory> &backends() {
+  static std::map<std::string, BackendFactory> all = {
+      {"cpu", [] { return std::make_unique<cpu::CpuBackend>(); }},
+      {"reference", [] { return std::make_unique<ReferenceBackend>(); }},
+  };
+  return all;
+}
+
+bool registerBackend(llvm::StringRef name, BackendFactory make) {
+  return backends().try_emplace(name.str(), std::move(make)).second;
+}
+
 llvm::Expected<std::unique_ptr<Backend>> createBackend(llvm::StringRef name) {
-  if (name == "cpu")
-    return std::make_unique<cpu::CpuBackend>();
-  if (name == "reference")
-    return std::make_unique<ReferenceBackend>();
+  if (auto found = backends().find(name.str()); found != backends().end())
+    return found->second();
+  std::string accepted;
+  for (const auto &[known, make] : backends())
+    accepted += (accepted.empty() ? "" : ", ") + known;
   if (name == "cuda")
-    return lacking("--target cuda: not built in; accepted: cpu, reference");
-  return refused("--target: unknown target '" + name + "'; accepted: cpu, cuda, reference");
+    return lacking("--target cuda: not built in; accepted: " + accepted);
+  return refused("--target: unknown target '" + name + "'; accepted: " + accepted);
 }
 
 } // namespace tenon

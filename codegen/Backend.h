@@ -7,6 +7,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/Pipeline.h"
 #include "llvm/Support/Error.h"
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,7 +33,12 @@ public:
                                              const TargetOptions &options) = 0;
 };
 
-// "cpu" or "reference"; "cuda" and unknown names are errors that say what is accepted.
+using BackendFactory = std::function<std::unique_ptr<Backend>()>;
+
+// Makes a name one that `--target` takes. False when it is taken.
+bool registerBackend(llvm::StringRef name, BackendFactory make);
+// "cpu", "reference" or a registered one; "cuda" and unknown names are errors that say what is
+// accepted.
 llvm::Expected<std::unique_ptr<Backend>> createBackend(llvm::StringRef name);
 
 } // namespace tenon

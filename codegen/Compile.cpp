@@ -102,6 +102,7 @@ private:
     pipeline.cacheType = options.cacheType.empty() ? getDefaultCacheType(options.precision, module)
                                                    : options.cacheType;
     pipeline.disabled = options.disabledPasses;
+    pipeline.insertions = options.insertions;
     backend->configure(pipeline);
     if (!options.cacheType.empty() && options.cacheType != pipeline.cacheType)
       return refused("--kv-dtype: target " + options.target + " caches " + pipeline.cacheType +

@@ -30,7 +30,8 @@ struct CompileOptions {
   std::string licences;      // text of the `licenses` section
   std::string onednnPath;
   std::vector<std::string> disabledPasses;
-  std::string dumpFolder; // write the IR after each phase there
+  std::vector<Insertion> insertions; // passes of plugins
+  std::string dumpFolder;            // write the IR after each phase there
   std::function<void(llvm::StringRef)> progress;
 };
 

@@ -1,5 +1,6 @@
 #include "frontend/Architecture.h"
 #include "frontend/Expression.h"
+#include "frontend/Extensions.h"
 #include "frontend/Yaml.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
@@ -73,7 +74,7 @@ llvm::Expected<Architecture> readArchitecture(StringRef file) {
     return value.takeError();
   architecture.file = std::move(*value);
   if (llvm::Error error = checkKeys(architecture.file, "an architecture",
-                                    {"parameters", "checks", "graph", "hf", "gguf"}))
+                                    {"parameters", "checks", "graph", "hf", "gguf", "plugins"}))
     return error;
   for (StringRef key : {"parameters", "graph"})
     if (!architecture.file.find(key))
@@ -127,17 +128,21 @@ llvm::Error Architecture::check(const Value &bound) const {
 }
 
 llvm::Expected<std::vector<std::string>> listArchitectures(StringRef models) {
-  llvm::SmallString<128> folder(models);
-  path::append(folder, "architectures");
-  std::vector<std::string> paths;
-  std::error_code error;
-  for (llvm::sys::fs::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error))
-    if (path::extension(it->path()) == ".yaml")
-      paths.push_back(it->path());
-  if (error)
-    return failAt(Place::inFile(folder), "cannot read: " + error.message());
-  llvm::sort(paths);
+  llvm::SmallString<128> own(models);
+  path::append(own, "architectures");
+  std::vector<std::string> folders = {own.str().str()}, paths;
+  llvm::append_range(folders, getArchitectureFolders());
+  for (const std::string &folder : folders) {
+    size_t first = paths.size();
+    std::error_code error;
+    for (llvm::sys::fs::directory_iterator it(folder, error), end; !error && it != end;
+         it.increment(error))
+      if (path::extension(it->path()) == ".yaml")
+        paths.push_back(it->path());
+    if (error)
+      return failAt(Place::inFile(folder), "cannot read: " + error.message());
+    std::sort(paths.begin() + first, paths.end());
+  }
   return paths;
 }
 

@@ -25,7 +25,7 @@ llvm::Expected<Architecture> readArchitecture(llvm::StringRef path);
 // `directory` when it is relative.
 llvm::Expected<Architecture> findArchitecture(const Value &nameOrPath, llvm::StringRef models,
                                               llvm::StringRef directory);
-// The paths of all files in `<models>/architectures`, sorted.
+// The paths of all files in `<models>/architectures` and in registered folders.
 llvm::Expected<std::vector<std::string>> listArchitectures(llvm::StringRef models);
 
 } // namespace tenon

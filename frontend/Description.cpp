@@ -1,4 +1,5 @@
 #include "frontend/Description.h"
+#include "frontend/Extensions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -43,12 +44,19 @@ llvm::Expected<std::vector<int64_t>> readTokenIds(const Value &value, StringRef 
 }
 
 llvm::Expected<Description> describeModel(StringRef file, const ModelOptions &options) {
-  if (fs::is_directory(file))
-    return describeHuggingFace(file, options);
   if (!fs::exists(file))
     return failAt(
         Place::inFile(file),
         "no such file; accepted: a model .yaml, a Hugging Face directory or a .gguf file");
+  for (const ModelReader &reader : getModelReaders())
+    if (reader.accepts(file)) {
+      llvm::Expected<std::string> text = reader.read(file);
+      if (!text)
+        return text.takeError();
+      return describeYamlText(*text, file, options);
+    }
+  if (fs::is_directory(file))
+    return describeHuggingFace(file, options);
   StringRef extension = path::extension(file);
   if (extension == ".gguf")
     return describeGguf(file, options);

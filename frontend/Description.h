@@ -27,9 +27,15 @@ struct Description {
 llvm::Expected<Description> describeModel(llvm::StringRef path, const ModelOptions &options);
 
 llvm::Expected<Description> describeYaml(llvm::StringRef path, const ModelOptions &options);
+// `path` is what the text stands for.
+llvm::Expected<Description> describeYamlText(llvm::StringRef text, llvm::StringRef path,
+                                             const ModelOptions &options);
 llvm::Expected<Description> describeHuggingFace(llvm::StringRef directory,
                                                 const ModelOptions &options);
 llvm::Expected<Description> describeGguf(llvm::StringRef path, const ModelOptions &options);
+
+// The `plugins:` of a model or an architecture file.
+llvm::Error loadPlugins(const Value &list, llvm::StringRef file, const ModelOptions &options);
 
 // An integer or a list of integers that are token ids; null is none.
 llvm::Expected<std::vector<int64_t>> readTokenIds(const Value &value, llvm::StringRef what);

@@ -44,6 +44,9 @@ llvm::Expected<Model> loadModel(mlir::MLIRContext &context, StringRef path,
   if (!description)
     return description.takeError();
   const Architecture &architecture = description->architecture;
+  if (const Value *plugins = architecture.file.find("plugins"))
+    if (llvm::Error error = loadPlugins(*plugins, architecture.path, options))
+      return error;
   llvm::Expected<Value> parameters = bindParameters(*description, options);
   if (!parameters)
     return parameters.takeError();

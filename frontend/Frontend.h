@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ struct ModelOptions {
   // Without weights the module has the same shapes, all in bf16, and nothing is opened but the
   // model file.
   bool needWeights = true;
+  // Loads what an entry of `plugins:` names, a path from `folder` or a name, unless it is loaded.
+  std::function<llvm::Error(llvm::StringRef plugin, llvm::StringRef folder)> loadPlugin;
   // Where `architectures/` and `tokenizers.yaml` lie.
   std::string modelsDirectory;
 };

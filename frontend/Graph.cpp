@@ -388,6 +388,11 @@ FailureOr<TemplateOpInterface::Concept *> GraphBuilder::lookUp(const Entry &node
     if (auto operation = RegisteredOperationName::lookup(name, context))
       if (auto *interface = operation->getInterface<TemplateOpInterface>())
         return interface;
+  if (dotted && !context->getLoadedDialect(dialect))
+    return fail(node.place,
+                "unknown node '" + node.key + "': no loaded plugin has the dialect '" + dialect +
+                    "'; accepted: --load-plugin=FILE, a folder in TENON_PLUGIN_PATH, or "
+                    "`plugins:` in the model file");
   std::vector<StringRef> known;
   for (RegisteredOperationName operation : context->getRegisteredOperations()) {
     if (!operation.hasInterface<TemplateOpInterface>())

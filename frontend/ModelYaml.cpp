@@ -69,13 +69,28 @@ static llvm::Error readGeneration(const Value &section, Description &description
   return llvm::Error::success();
 }
 
-llvm::Expected<Description> describeYaml(StringRef file, const ModelOptions &options) {
-  llvm::Expected<Value> root = readYamlFile(file);
+llvm::Error loadPlugins(const Value &list, StringRef file, const ModelOptions &options) {
+  if (!list.asList())
+    return failAt(list.place, "'plugins' must be a list of names or paths, got " + list.describe());
+  for (const Value &plugin : *list.asList()) {
+    if (!plugin.asString() || plugin.asString()->empty())
+      return failAt(plugin.place,
+                    "'plugins' must be a list of names or paths, got " + plugin.describe());
+    if (!options.loadPlugin)
+      return failAt(plugin.place, "plugins cannot be loaded here");
+    if (llvm::Error error = options.loadPlugin(*plugin.asString(), path::parent_path(file)))
+      return failAt(plugin.place, llvm::toString(std::move(error)));
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Expected<Description> describe(llvm::Expected<Value> root, StringRef file,
+                                            const ModelOptions &options) {
   if (!root)
     return root.takeError();
-  if (llvm::Error error =
-          checkKeys(*root, "a model",
-                    {"model", "architecture", "config", "weights", "tokenizer", "generation"}))
+  if (llvm::Error error = checkKeys(
+          *root, "a model",
+          {"model", "architecture", "config", "weights", "tokenizer", "generation", "plugins"}))
     return error;
   for (StringRef key : {"model", "architecture", "config"})
     if (!root->find(key))
@@ -90,6 +105,10 @@ llvm::Expected<Description> describeYaml(StringRef file, const ModelOptions &opt
     return failAt(name.place, "'model' must be a name of letters, digits, '.', '_' and '-', got " +
                                   name.describe());
   description.name = *name.asString();
+  // First, as they may bring the architecture.
+  if (const Value *plugins = root->find("plugins"))
+    if (llvm::Error error = loadPlugins(*plugins, file, options))
+      return error;
   llvm::Expected<Architecture> architecture =
       findArchitecture(*root->find("architecture"), options.modelsDirectory, description.directory);
   if (!architecture)
@@ -114,6 +133,15 @@ llvm::Expected<Description> describeYaml(StringRef file, const ModelOptions &opt
     description.tokenizer = *tokenizer->find("from");
   }
   return description;
+}
+
+llvm::Expected<Description> describeYaml(StringRef file, const ModelOptions &options) {
+  return describe(readYamlFile(file), file, options);
+}
+
+llvm::Expected<Description> describeYamlText(StringRef text, StringRef file,
+                                             const ModelOptions &options) {
+  return describe(readYaml(text, file), file, options);
 }
 
 } // namespace tenon

@@ -1,4 +1,5 @@
 #include "frontend/WeightsFile.h"
+#include "frontend/Extensions.h"
 #include "frontend/tokenizer/BuildTokenizer.h"
 #include "frontend/weights/Gguf.h"
 #include "frontend/weights/OpenWeights.h"
@@ -80,6 +81,14 @@ static llvm::Error verifyDigest(StringRef file, StringRef digest) {
   return checkSha256(file, digest);
 }
 
+// Up to 64 of them; none of a directory.
+static std::string firstBytes(StringRef file) {
+  if (!fs::is_regular_file(file))
+    return "";
+  auto start = llvm::MemoryBuffer::getFileSlice(file, 64, 0);
+  return start ? (*start)->getBuffer().str() : "";
+}
+
 llvm::Expected<WeightsFile> openWeightsOf(Description &description, const ModelOptions &options) {
   WeightsFile weights;
   if (!options.needWeights)
@@ -112,6 +121,14 @@ llvm::Expected<WeightsFile> openWeightsOf(Description &description, const ModelO
       if (llvm::Error error = verifyDigest(weights.path, description.weightsSha256))
         return error;
   }
+  for (const WeightFormat &format : getWeightFormats())
+    if (format.accepts(firstBytes(weights.path))) {
+      llvm::Expected<std::unique_ptr<WeightSource>> source = format.open(weights.path);
+      if (!source)
+        return source.takeError();
+      weights.source = std::move(*source);
+      return weights;
+    }
   llvm::Expected<std::unique_ptr<StoredWeights>> source = openWeights(weights.path);
   if (!source)
     return source.takeError();

@@ -99,7 +99,7 @@ class LLM_Enum<string name, string summary, list<I32EnumAttrCase> cases>
   let genSpecializedAttr = 0;
 }
 class LLM_EnumAttr<I32EnumAttr info, string attrMnemonic> : EnumAttr<LLM_Dialect, info, attrMnemonic> {
-  let assemblyFormat = "`` $value";
+  let assemblyFormat = "$value";
 }
 
 def LLM_Layout : LLM_Enum<"Layout", "how the bytes of a weight are arranged", [

@@ -220,7 +220,7 @@ def LLM_RopeOp : LLM_RowsOp<"rope", [LLM_Template, AllTypesMatch<["input", "resu
   let arguments = (ins LLM_Rows:$input, LLM_Rows:$angles, ConfinedAttr<I64Attr, [IntPositive]>:$heads,
                        LLM_RopeStyleAttr:$style);
   let results = (outs LLM_Rows:$result);
-  let assemblyFormat = "$input `,` $angles `heads` $heads $style attr-dict `:` type($input) `,` type($angles)";
+  let assemblyFormat = "$input `,` $angles `heads` $heads `` $style attr-dict `:` type($input) `,` type($angles)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     int64_t getHeadDim() { return getInput().getType().getDimSize(1) / getHeads(); }
@@ -263,7 +263,7 @@ def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, AllTypesMatch<["que
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $batch `heads` $num_heads `kv_heads` $num_kv_heads `scale` $scale
-    `keys` $keys attr-dict `:` type($query) `,` type($key)
+    `keys` `` $keys attr-dict `:` type($query) `,` type($key)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -342,7 +342,7 @@ def LLM_ActivationOp : LLM_RowsOp<"activation", [LLM_Template, SameOperandsAndRe
   }];
   let arguments = (ins LLM_ActivationAttr:$kind, LLM_Rows:$input);
   let results = (outs LLM_Rows:$result);
-  let assemblyFormat = "$kind $input attr-dict `:` type($input)";
+  let assemblyFormat = "`` $kind $input attr-dict `:` type($input)";
 }
 
 def LLM_AddOp : LLM_RowsOp<"add", [LLM_Template, Commutative, SameOperandsAndResultType]> {

@@ -36,7 +36,7 @@ def Sched_Slice : I32EnumAttr<"Slice", "how a stage is cut into work for the thr
   let cppNamespace = "::tenon::sched";
   let genSpecializedAttr = 0;
 }
-def Sched_SliceAttr : EnumAttr<Sched_Dialect, Sched_Slice, "slice"> { let assemblyFormat = "`` $value"; }
+def Sched_SliceAttr : EnumAttr<Sched_Dialect, Sched_Slice, "slice"> { let assemblyFormat = "$value"; }
 
 def Sched_Space : I32EnumAttr<"Space", "which rows a buffer has", [
   I32EnumAttrCase<"tokens", 0>, // one row for each token of the batch
@@ -45,7 +45,7 @@ def Sched_Space : I32EnumAttr<"Space", "which rows a buffer has", [
   let cppNamespace = "::tenon::sched";
   let genSpecializedAttr = 0;
 }
-def Sched_SpaceAttr : EnumAttr<Sched_Dialect, Sched_Space, "space"> { let assemblyFormat = "`` $value"; }
+def Sched_SpaceAttr : EnumAttr<Sched_Dialect, Sched_Space, "space"> { let assemblyFormat = "$value"; }
 
 class Sched_Op<string mnemonic, list<Trait> traits = []> : Op<Sched_Dialect, mnemonic, traits>;
 
@@ -120,7 +120,7 @@ def Sched_BufferOp : Sched_Op<"buffer", [Pure]> {
   }];
   let arguments = (ins Sched_SpaceAttr:$space, OptionalAttr<I64Attr>:$offset);
   let results = (outs Sched_Buffer:$result);
-  let assemblyFormat = "$space (`at` $offset^)? attr-dict `:` type($result)";
+  let assemblyFormat = "`` $space (`at` $offset^)? attr-dict `:` type($result)";
 }
 
 def Sched_ViewOp : Sched_Op<"view", [Pure]> {
@@ -155,7 +155,7 @@ def Sched_StageOp : Sched_Op<"stage", [AttrSizedOperandSegments]> {
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Sched_Operand>:$inputs, Variadic<Sched_Buffer>:$outputs,
                        Sched_SliceAttr:$slice);
   let assemblyFormat = [{
-    $kernel `(` $inputs `)` `into` `(` $outputs `)` `slice` $slice attr-dict
+    $kernel `(` $inputs `)` `into` `(` $outputs `)` `slice` `` $slice attr-dict
     `:` type($inputs) (`into` type($outputs)^)?
   }];
   let hasVerifier = 1;

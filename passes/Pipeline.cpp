@@ -1,12 +1,24 @@
 // The pipeline: read it top-down. Every line is a pass of Passes.td or a point for plugins.
 #include "passes/Pipeline.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
 namespace tenon {
+
+// Nested where the pass is for functions.
+static LogicalResult addInsertion(StringRef pass, OpPassManager &manager, raw_ostream &errors) {
+  manager.setNesting(OpPassManager::Nesting::Implicit);
+  LogicalResult result = parsePassPipeline(pass, manager, errors);
+  manager.setNesting(OpPassManager::Nesting::Explicit);
+  return result;
+}
 
 namespace {
 
@@ -18,22 +30,27 @@ public:
   bool begin(Phase phase) const { return phase <= last; }
 
   void add(std::unique_ptr<Pass> pass) {
-    if (!llvm::is_contained(options.disabled, pass->getArgument()))
+    if (!isDisabled(pass->getArgument()))
       manager.addPass(std::move(pass));
   }
 
   // For passes over one phase's function.
   void addNested(std::unique_ptr<Pass> pass) {
-    if (!llvm::is_contained(options.disabled, pass->getArgument()))
+    if (!isDisabled(pass->getArgument()))
       manager.addNestedPass<func::FuncOp>(std::move(pass));
   }
 
   void point(StringRef name) {
+    for (const Insertion &insertion : options.insertions)
+      if (insertion.point == name && !isDisabled(StringRef(insertion.pass).split('{').first))
+        (void)addInsertion(insertion.pass, manager, llvm::errs()); // parsed before
     if (options.atPoint)
       options.atPoint(name, manager);
   }
 
 private:
+  bool isDisabled(StringRef name) const { return llvm::is_contained(options.disabled, name); }
+
   OpPassManager &manager;
   const PipelineOptions &options;
   Phase last;
@@ -84,6 +101,35 @@ void buildPipeline(OpPassManager &manager, const PipelineOptions &options, Phase
     build.add(createSchedPlanBuffers());
     build.point("after-schedule");
   }
+}
+
+llvm::ArrayRef<llvm::StringLiteral> getExtensionPoints() {
+  static constexpr llvm::StringLiteral points[] = {
+      "after-simplify",  "after-cache",   "after-specialise", "after-fuse",
+      "after-attention", "after-weights", "after-schedule"};
+  return points;
+}
+
+llvm::Expected<Insertion> parseInsertion(StringRef text) {
+  auto refuse = [&](const Twine &message) {
+    return llvm::createStringError(std::make_error_code(std::errc::invalid_argument),
+                                   ("'" + text + "': " + message).str());
+  };
+  auto [point, pass] = text.split(':');
+  if (!llvm::is_contained(getExtensionPoints(), point))
+    return refuse("unknown extension point '" + point +
+                  "'; accepted: " + llvm::join(getExtensionPoints(), ", "));
+  if (pass.empty())
+    return refuse("expected POINT:PASS");
+  if (!PassInfo::lookup(pass.split('{').first))
+    return refuse("unknown pass '" + pass.split('{').first +
+                  "'; accepted: a pass of Tenon or of a loaded plugin");
+  OpPassManager scratch(ModuleOp::getOperationName());
+  std::string reason;
+  llvm::raw_string_ostream os(reason);
+  if (failed(addInsertion(pass, scratch, os)))
+    return refuse(StringRef(reason).trim().split('\n').first);
+  return Insertion{point.str(), pass.str()};
 }
 
 void registerAllPasses() {

@@ -4,18 +4,30 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
 #include <functional>
 #include <string>
 #include <vector>
 
 namespace tenon {
 
+// A pass, with options in braces if it has any, at an extension point.
+struct Insertion {
+  std::string point, pass;
+};
+
+// The names of the points in order: "after-simplify", ...
+llvm::ArrayRef<llvm::StringLiteral> getExtensionPoints();
+// "after-fuse:my-pass{limit=2}". The pass must be registered.
+llvm::Expected<Insertion> parseInsertion(llvm::StringRef text);
+
 struct PipelineOptions {
   std::string precision = "stored";
   std::string cacheType = "f32";
   bool pack = true;                  // the backend reads packed matrices
   std::vector<std::string> disabled; // passes left out
-  // Called at each extension point with its name, so that passes can be inserted there.
+  std::vector<Insertion> insertions; // those of one point run in this order
+  // Called after the insertions of each extension point with its name.
   std::function<void(llvm::StringRef point, mlir::OpPassManager &)> atPoint;
 };
 
@@ -26,7 +38,7 @@ enum class Phase { textbook, cache, specialise, fuse, attention, weights, schedu
 void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options,
                    Phase last = Phase::schedule);
 
-// All passes and the pipeline `tenon-pipeline`, by name.
+// All passes, so that they can be named.
 void registerAllPasses();
 
 } // namespace tenon

@@ -18,17 +18,18 @@ rules='
   folder frontend/tokenizer  ir frontend runtime/tokenizer
   folder passes              ir
   folder codegen             ir passes runtime/kernel_abi.h runtime/artefact.h runtime/tenon.h
+  folder plugin              ir passes codegen frontend/Extensions.h
   folder runtime
 
   only yaml-cpp              frontend
-  only mlir                  frontend ir passes codegen tools bench examples
-  only mlir-c                frontend ir passes codegen tools bench examples
-  only llvm                  frontend ir passes codegen tools bench examples
-  only llvm-c                frontend ir passes codegen tools bench examples
+  only mlir                  frontend ir passes codegen plugin tools bench examples
+  only mlir-c                frontend ir passes codegen plugin tools bench examples
+  only llvm                  frontend ir passes codegen plugin tools bench examples
+  only llvm-c                frontend ir passes codegen plugin tools bench examples
   only clang                 codegen tools
 '
 
-find ir frontend passes codegen runtime tools bench examples -type f \
+find ir frontend passes codegen plugin runtime tools bench examples -type f \
   \( -name '*.h' -o -name '*.cpp' -o -name '*.c' -o -name '*.cu' -o -name '*.cuh' \
   -o -name '*.inc' -o -name '*.td' \) 2>/dev/null | LC_ALL=C sort |
   RULES=$rules awk '

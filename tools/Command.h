@@ -12,12 +12,13 @@ namespace tenon {
 // What every command that reads a model takes.
 struct ModelArguments {
   std::string path;
-  std::vector<std::string> sets;
+  std::vector<std::string> sets, plugins;
   ModelOptions options;
 
   void add(CLI::App &app);
-  // Splits the sets and fills in where the models lie.
+  // Loads the plugins, splits the sets and fills in where the models lie.
   llvm::Expected<ModelOptions> resolve() const;
+  llvm::Expected<Model> load(mlir::MLIRContext &context, bool needWeights = true) const;
 };
 
 // What every command that compiles takes.
@@ -26,6 +27,7 @@ struct CompileArguments {
   CompileOptions options;
   std::string weightsForm = "appended";
   std::string cpus = "native";
+  std::vector<std::string> insertions; // POINT:PASS
 
   void add(CLI::App &app);
   // Loads the model and compiles it to `output`.
@@ -37,6 +39,7 @@ Action addCompile(CLI::App &app);
 Action addImport(CLI::App &app);
 Action addRun(CLI::App &app);
 Action addPlan(CLI::App &app);
+Action addPlugins(CLI::App &app);
 Action addTokenize(CLI::App &app);
 
 } // namespace tenon

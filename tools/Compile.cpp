@@ -1,6 +1,7 @@
 // tenon compile MODEL [-o OUT]; also the part that `tenon run` shares.
 #include "codegen/Error.h"
 #include "mlir/IR/MLIRContext.h"
+#include "plugin/Loader.h"
 #include "tools/Command.h"
 #include "tools/Locations.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,6 +16,7 @@ void ModelArguments::add(CLI::App &app) {
   app.add_option("MODEL", path, "a model YAML, a Hugging Face folder or a .gguf file")->required();
   app.add_option("--set", sets, "replace a number of the model: --set layers=2")
       ->type_name("KEY=VALUE");
+  app.add_option("--load-plugin", plugins, "a plugin's library")->type_name("FILE");
   app.add_option("--weights", options.weights, "a checkpoint, or random:SEED")->type_name("PATH");
   app.add_option("--context", options.context, "longest sequence")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 30));
@@ -25,6 +27,9 @@ void ModelArguments::add(CLI::App &app) {
 llvm::Expected<ModelOptions> ModelArguments::resolve() const {
   ModelOptions resolved = options;
   resolved.modelsDirectory = getModelsFolder();
+  for (const std::string &plugin : plugins)
+    if (llvm::Error error = PluginLoader::get().load(plugin))
+      return error;
   for (llvm::StringRef set : sets) {
     auto [key, value] = set.split('=');
     if (key.empty() || value.empty())
@@ -32,6 +37,22 @@ llvm::Expected<ModelOptions> ModelArguments::resolve() const {
     resolved.sets.push_back({key.str(), value.str()});
   }
   return resolved;
+}
+
+llvm::Expected<Model> ModelArguments::load(MLIRContext &context, bool needWeights) const {
+  llvm::Expected<ModelOptions> resolved = resolve();
+  if (!resolved)
+    return resolved.takeError();
+  PluginLoader &loader = PluginLoader::get();
+  context.appendDialectRegistry(loader.getDialects());
+  resolved->needWeights = needWeights;
+  // A model file may name plugins of its own.
+  resolved->loadPlugin = [&](llvm::StringRef plugin, llvm::StringRef folder) {
+    llvm::Error error = loader.require(plugin, folder);
+    context.appendDialectRegistry(loader.getDialects());
+    return error;
+  };
+  return loadModel(context, path, *resolved);
 }
 
 void CompileArguments::add(CLI::App &app) {
@@ -44,6 +65,9 @@ void CompileArguments::add(CLI::App &app) {
   app.add_option("--mcpu", cpus, "native, or a list such as avx512-vnni,x86-64-v3");
   app.add_option("--disable", options.disabledPasses, "leave out a pass: --disable=llm-fuse-rope")
       ->delimiter(',');
+  app.add_option("--insert-at", insertions,
+                 "run a pass at an extension point: --insert-at=after-fuse:my-pass")
+      ->type_name("POINT:PASS");
   app.add_flag("--emit-hidden", model.options.emitHidden,
                "let `OUT logits --hidden` see every layer");
   app.add_option("--dump-phases", options.dumpFolder,
@@ -51,10 +75,9 @@ void CompileArguments::add(CLI::App &app) {
 }
 
 llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
-  llvm::Expected<ModelOptions> modelOptions = model.resolve();
-  if (!modelOptions)
-    return modelOptions.takeError();
   // Before anything is read: the target may not be there at all.
+  if (llvm::Error error = model.resolve().takeError())
+    return error;
   if (llvm::Error error = createBackend(options.target).takeError())
     return error;
   auto start = std::chrono::steady_clock::now();
@@ -68,9 +91,16 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
 
   progress("reading " + model.path);
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  llvm::Expected<Model> loaded = loadModel(context, model.path, *modelOptions);
+  llvm::Expected<Model> loaded = model.load(context);
   if (!loaded)
     return loaded.takeError();
+  options.insertions = PluginLoader::get().getInsertions();
+  for (const std::string &text : insertions) {
+    llvm::Expected<Insertion> insertion = parseInsertion(text);
+    if (!insertion)
+      return refused("--insert-at: " + llvm::toString(insertion.takeError()));
+    options.insertions.push_back(*insertion);
+  }
 
   options.output = output;
   options.sidecar = weightsForm == "sidecar";

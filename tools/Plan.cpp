@@ -71,12 +71,8 @@ PlannedPhase planPhase(std::string name, int64_t batch, int64_t tokens, int64_t 
 }
 
 llvm::Expected<Plan> makePlan(const PlanArguments &arguments) {
-  llvm::Expected<ModelOptions> options = arguments.model.resolve();
-  if (!options)
-    return options.takeError();
-  options->needWeights = false;
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  llvm::Expected<Model> model = loadModel(context, arguments.model.path, *options);
+  llvm::Expected<Model> model = arguments.model.load(context, /*needWeights=*/false);
   if (!model)
     return model.takeError();
   if (arguments.prompt + arguments.steps > model->context)

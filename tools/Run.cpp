@@ -5,6 +5,7 @@
 #include "codegen/Error.h"
 #include "codegen/Version.h"
 #include "mlir/IR/MLIRContext.h"
+#include "plugin/Loader.h"
 #include "tools/Command.h"
 #include "tools/Locations.h"
 #include "llvm/ADT/StringExtras.h"
@@ -33,12 +34,8 @@ static std::string digest(llvm::StringRef text) {
 }
 
 static llvm::Expected<std::string> getEntry(const CompileArguments &arguments) {
-  llvm::Expected<ModelOptions> options = arguments.model.resolve();
-  if (!options)
-    return options.takeError();
-  options->needWeights = true;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  llvm::Expected<Model> model = loadModel(context, arguments.model.path, *options);
+  llvm::Expected<Model> model = arguments.model.load(context);
   if (!model)
     return model.takeError();
   std::string text = TENON_VERSION "\n" + describeFile(getLibraryFolder() + "/libTenon.so") +
@@ -46,11 +43,14 @@ static llvm::Expected<std::string> getEntry(const CompileArguments &arguments) {
                      "\n";
   for (const std::string &file : model->files)
     text += describeFile(file);
+  for (const Plugin &plugin : PluginLoader::get().getPlugins())
+    text += describeFile(plugin.path);
   for (const std::string &flag :
        {arguments.options.target, arguments.options.precision, arguments.options.cacheType,
         arguments.cpus, arguments.weightsForm, arguments.model.options.weights})
     text += flag + "\n";
-  text += llvm::join(arguments.options.disabledPasses, ",") + llvm::join(arguments.model.sets, ",");
+  text += llvm::join(arguments.options.disabledPasses, ",") +
+          llvm::join(arguments.model.sets, ",") + llvm::join(arguments.insertions, ",");
   return model->name + "-" + digest(text);
 }
 

@@ -2,6 +2,7 @@
 // machine lacks something, 70 a bug of ours.
 #include "codegen/Version.h"
 #include "passes/Pipeline.h"
+#include "plugin/Loader.h"
 #include "tools/Command.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -31,8 +32,11 @@ int main(int argc, char **argv) {
   add("import", "write the model file of a Hugging Face folder or a GGUF file", addImport);
   add("run", "compile a model into the cache, then run it", addRun);
   add("plan", "print parameters, shapes and memory of a model", addPlan);
+  add("plugins", "list the loaded plugins and what they add", addPlugins);
   add("tokenize", "tokenize text with a tokenizer file", addTokenize);
 
+  if (llvm::Error error = PluginLoader::get().loadFromEnvironment())
+    return report(std::move(error));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

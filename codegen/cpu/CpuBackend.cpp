@@ -6,10 +6,13 @@
 #include "codegen/Decomposed.h"
 #include "codegen/Error.h"
 #include "codegen/cpu/KernelMatch.h"
+#include "codegen/cpu/KernelSet.h"
 #include "codegen/cpu/Level.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <set>
 
 using namespace mlir;
 
@@ -51,10 +54,13 @@ private:
   llvm::Expected<KernelCall> get(sched::StageOp stage, bool isDecode) {
     auto kernel =
         SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
-    std::optional<KernelMatch> match = matchKernel(stage, kernel, isDecode);
+    std::optional<KernelMatch> match = matchSet(stage, kernel, isDecode);
+    if (!match)
+      match = matchKernel(stage, kernel, isDecode);
     if (!match)
       return decomposed.get(stage, kernel);
     scratch = std::max(scratch, match->scratch);
+    called.insert(match->function);
     llvm::Type *pointer = llvm::PointerType::getUnqual(context);
     auto type =
         llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
@@ -62,20 +68,44 @@ private:
     return KernelCall{cast<llvm::Function>(callee.getCallee()), match->shape, match->io};
   }
 
+  // The kernel of a registered set that has code for this level.
+  std::optional<KernelMatch> matchSet(sched::StageOp stage, sched::KernelOp kernel, bool isDecode) {
+    for (const KernelSet &set : getKernelSets()) {
+      if (set.bitcode(level.bitcode).empty())
+        continue;
+      if (std::optional<KernelMatch> match = set.match(stage, kernel, isDecode)) {
+        usedSets.insert(&set);
+        return match;
+      }
+    }
+    return std::nullopt;
+  }
+
   llvm::Error linkKernels() {
+    for (const KernelSet *set : usedSets)
+      if (llvm::Error error =
+              link({set->bitcode(level.bitcode), set->name}, "kernels of " + set->name))
+        return error;
     std::string path = options.kernelFolder + "/" + level.bitcode.str() + ".bc";
     auto buffer = llvm::MemoryBuffer::getFile(path);
     if (!buffer)
       return lacking("cannot read the CPU kernels " + path + ": " + buffer.getError().message());
-    auto kernels = llvm::parseBitcodeFile(**buffer, context);
+    if (llvm::Error error = link(**buffer, "kernels of " + path))
+      return error;
+    for (const std::string &name : called)
+      if (code.getFunction(name)->isDeclaration())
+        return internal("no kernel " + name + " for " + level.name);
+    return llvm::Error::success();
+  }
+
+  llvm::Error link(llvm::MemoryBufferRef bitcode, const llvm::Twine &what) {
+    auto kernels = llvm::parseBitcodeFile(bitcode, context);
     if (!kernels)
-      return kernels.takeError();
+      return refused(what + ": " + llvm::toString(kernels.takeError()));
+    (*kernels)->setDataLayout(code.getDataLayout());
+    (*kernels)->setTargetTriple(code.getTargetTriple());
     if (llvm::Linker::linkModules(code, std::move(*kernels), llvm::Linker::LinkOnlyNeeded))
-      return internal("cannot link " + path);
-    for (llvm::Function &function : code)
-      if (function.isDeclaration() && function.getName().starts_with("tk_") &&
-          !function.use_empty())
-        return internal(path + " has no kernel " + function.getName());
+      return refused("cannot link the " + what);
     return llvm::Error::success();
   }
 
@@ -86,6 +116,8 @@ private:
   llvm::LLVMContext context;
   llvm::Module code;
   DecomposedKernels decomposed;
+  llvm::SetVector<const KernelSet *> usedSets;
+  std::set<std::string> called; // kernels
   int64_t scratch = 64;
 };
 

@@ -1,0 +1,27 @@
+// CPU kernels from outside the tree. They follow runtime/kernel_abi.h, as Tenon's own do.
+#ifndef TENON_CODEGEN_CPU_KERNELSET_H
+#define TENON_CODEGEN_CPU_KERNELSET_H
+
+#include "codegen/cpu/KernelMatch.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <functional>
+
+namespace tenon::cpu {
+
+struct KernelSet {
+  std::string name;
+  // The kernel that computes a stage, or nothing. Called for every stage; `isDecode`: each sequence
+  // has one token.
+  std::function<std::optional<KernelMatch>(sched::StageOp, sched::KernelOp, bool isDecode)> match;
+  // LLVM bitcode for a level: "generic", "avx2", "avx512" or "avx512bf16". Where it is empty, the
+  // stage is computed as if the set were not there.
+  std::function<llvm::StringRef(llvm::StringRef level)> bitcode;
+};
+
+// The set is asked before those registered earlier.
+void registerKernels(KernelSet set);
+llvm::ArrayRef<KernelSet> getKernelSets(); // in the order of asking
+
+} // namespace tenon::cpu
+
+#endif // TENON_CODEGEN_CPU_KERNELSET_H
