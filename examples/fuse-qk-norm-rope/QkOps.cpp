@@ -61,16 +61,16 @@ LogicalResult NormRopeOp::decompose(OpBuilder &builder, ReferenceMapping &mappin
   return success();
 }
 
-// qk.norm_rope: {weight: NAME, eps: E} and the arguments of `rope`
+// qk.norm_rope: {weight: NAME, eps: E} and the arguments of `rope`, which reads them itself and
+// makes the angles
 FailureOr<Value> NormRopeOp::buildFromTemplate(TemplateArgs &args) {
-  FailureOr<double> eps = args.getNumber("eps");
-  // `rope` reads its own arguments, and makes the angles.
-  FailureOr<Value> rotated = failed(eps) ? failure() : RopeOp::buildFromTemplate(args);
+  FailureOr<Value> rotated = RopeOp::buildFromTemplate(args);
   if (failed(rotated))
     return failure();
   auto rope = rotated->getDefiningOp<RopeOp>();
+  FailureOr<double> eps = args.getNumber("eps");
   FailureOr<Value> weight = args.getWeight("weight", ".weight", {rope.getHeadDim()});
-  if (failed(weight))
+  if (failed(eps) || failed(weight))
     return failure();
   Value result =
       NormRopeOp::create(args.getBuilder(), args.getLoc(), rope.getType(), rope.getInput(), *weight,
