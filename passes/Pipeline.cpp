@@ -12,12 +12,21 @@ using namespace mlir;
 
 namespace tenon {
 
-// Nested where the pass is for functions.
+// A registered pass. parsePassPipeline would not nest those over functions.
 static LogicalResult addInsertion(StringRef pass, OpPassManager &manager, raw_ostream &errors) {
-  manager.setNesting(OpPassManager::Nesting::Implicit);
-  LogicalResult result = parsePassPipeline(pass, manager, errors);
-  manager.setNesting(OpPassManager::Nesting::Explicit);
-  return result;
+  auto [name, options] = pass.split('{');
+  options.consume_back("}");
+  auto add = [&, name = name, options = options](OpPassManager &to) {
+    return PassInfo::lookup(name)->addToPipeline(to, options, [&](const Twine &message) {
+      errors << message;
+      return failure();
+    });
+  };
+  OpPassManager probe; // over any operation
+  if (failed(add(probe)))
+    return failure();
+  std::optional<StringRef> over = probe.begin()->getOpName();
+  return add(over && *over != ModuleOp::getOperationName() ? manager.nest(*over) : manager);
 }
 
 namespace {
