@@ -103,7 +103,9 @@ LogicalResult EmbeddingOp::verify() { return verifyMatrix(*this, "table", getTab
 LogicalResult RMSNormOp::verify() {
   if (!(getEps().convertToDouble() >= 0))
     return emitOpError() << "eps must not be negative";
-  return verifyVector(*this, "weight", getWeight(), getColumns(getInput()));
+  if (int64_t columns = getColumns(getInput()); columns % getHeads())
+    return emitOpError() << "heads (" << getHeads() << ") do not divide " << columns << " columns";
+  return verifyVector(*this, "weight", getWeight(), getHeadDim());
 }
 
 LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,

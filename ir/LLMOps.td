@@ -146,16 +146,25 @@ def LLM_EmbeddingOp : LLM_RowsOp<"embedding", [LLM_Template, LLM_InferType]> {
 def LLM_RMSNormOp : LLM_RowsOp<"rms_norm", [LLM_Template, AllTypesMatch<["input", "result"]>]> {
   let summary = "root mean square normalisation of each row";
   let description = [{
-    `x / sqrt(mean(x^2) + eps) * w` (arXiv:1910.07467).
+    `x / sqrt(mean(x^2) + eps) * w` (arXiv:1910.07467). With `heads` each of that many equal parts of a row is
+    normalised by itself, all with the same weight: the norm of queries and keys (arXiv:2302.05442).
 
     ```mlir
     %y = llm.rms_norm %x, %w eps 1.000000e-05 : tensor<?x576xf32>, !llm.weight<576xf32>
+    %q = llm.rms_norm %p, %v heads 16 eps 1.000000e-06 : tensor<?x2048xf32>, !llm.weight<128xf32>
     ```
   }];
-  let arguments = (ins LLM_Rows:$input, LLM_WeightType:$weight, F64Attr:$eps);
+  let arguments = (ins LLM_Rows:$input, LLM_WeightType:$weight,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$heads, F64Attr:$eps);
   let results = (outs LLM_Rows:$result);
-  let assemblyFormat = "$input `,` $weight `eps` $eps attr-dict `:` type($input) `,` type($weight)";
+  let assemblyFormat = [{
+    $input `,` $weight (`heads` $heads^)? `eps` $eps attr-dict `:` type($input) `,` type($weight)
+  }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // The width of what is normalised.
+    int64_t getHeadDim() { return getInput().getType().getDimSize(1) / getHeads(); }
+  }];
 }
 
 def LLM_LinearOp : LLM_RowsOp<"linear", [LLM_Template, LLM_InferType]> {

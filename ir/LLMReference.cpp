@@ -52,16 +52,19 @@ LogicalResult EmbeddingOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
 
 LogicalResult RMSNormOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
   ReferenceBuilder e(builder, getLoc());
-  Value x = mapping.lookup(getInput()), weight = mapping.lookup(getWeight());
-  Value squares = e.generic("tc: tc -> t", {x}, e.filled(0, {e.rowsOf(x)}),
+  int64_t heads = getHeads();
+  Value x = e.splitColumns(mapping.lookup(getInput()), {heads, getHeadDim()});
+  Value weight = mapping.lookup(getWeight());
+  Value squares = e.generic("thi: thi -> th", {x}, e.filled(0, {e.rowsOf(x), e.size(heads)}),
                             [&](ValueRange v) { return e.mulAdd(v[1], v[0], v[0]); });
-  double columns = getColumns(getInput()), eps = getEps().convertToDouble();
-  mapping.map(getResult(), e.generic("tc: tc, t, c -> tc", {x, squares, weight},
-                                     e.empty(e.shapeOf(x)), [&](ValueRange v) {
-                                       Value mean = e.div(v[1], e.f32(columns));
-                                       Value root = e.create<math::SqrtOp>(e.add(mean, e.f32(eps)));
-                                       return e.mul(e.mul(v[0], e.div(e.f32(1), root)), v[2]);
-                                     }));
+  double width = getHeadDim(), eps = getEps().convertToDouble();
+  Value normed = e.generic("thi: thi, th, i -> thi", {x, squares, weight}, e.empty(e.shapeOf(x)),
+                           [&](ValueRange v) {
+                             Value mean = e.div(v[1], e.f32(width));
+                             Value root = e.create<math::SqrtOp>(e.add(mean, e.f32(eps)));
+                             return e.mul(e.mul(v[0], e.div(e.f32(1), root)), v[2]);
+                           });
+  mapping.map(getResult(), e.joinColumns(normed));
   return success();
 }
 

@@ -21,14 +21,17 @@ FailureOr<Value> EmbeddingOp::buildFromTemplate(TemplateArgs &args) {
   return EmbeddingOp::create(args.getBuilder(), args.getLoc(), args.getBatch(), table).getResult();
 }
 
-// rms_norm: {weight: NAME, eps: E}
+// rms_norm: {weight: NAME, eps: E, heads: H = 1}
 FailureOr<Value> RMSNormOp::buildFromTemplate(TemplateArgs &args) {
   Value stream = args.getStream();
   TENON_READ(eps, args.getNumber("eps"));
-  TENON_READ(weight, args.getWeight("weight", ".weight", {getColumns(stream)}));
-  OpBuilder &builder = args.getBuilder();
-  return RMSNormOp::create(builder, args.getLoc(), stream.getType(), stream, weight,
-                           builder.getF64FloatAttr(eps))
+  TENON_READ(heads, args.getInteger("heads", 1));
+  if (heads <= 0 || getColumns(stream) % heads)
+    return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(stream)) +
+                                   " columns");
+  TENON_READ(weight, args.getWeight("weight", ".weight", {getColumns(stream) / heads}));
+  return RMSNormOp::create(args.getBuilder(), args.getLoc(), stream.getType(), stream, weight,
+                           heads, APFloat(eps))
       .getResult();
 }
 

@@ -37,8 +37,10 @@ struct FuseGatedMLP : impl::LLMFuseGatedMLPBase<FuseGatedMLP> {
       return missed(product, why);
 
     auto norm = gate.getInput().getDefiningOp<RMSNormOp>();
-    if (norm && !llvm::all_of(norm->getUsers(),
-                              [&](Operation *user) { return user == gate || user == up; }))
+    // A norm that others read, or of single heads, stays outside.
+    if (norm && (norm.getHeads() > 1 || !llvm::all_of(norm->getUsers(), [&](Operation *user) {
+                   return user == gate || user == up;
+                 })))
       norm = nullptr;
 
     OpBuilder builder(product);

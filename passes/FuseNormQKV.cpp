@@ -15,13 +15,13 @@ namespace {
 
 enum Role { query, key, value, none };
 
-// What attention does with a projection: follows it through rotation and copying to its only
-// reader.
+// What attention does with a projection: follows it through its own norm, rotation and copying to
+// its only reader.
 Role getRole(Value projection) {
   while (projection.hasOneUse()) {
     OpOperand &use = *projection.getUses().begin();
     Operation *user = use.getOwner();
-    if (isa<RopeOp, RepeatKVOp>(user) && use.getOperandNumber() == 0) {
+    if (isa<RMSNormOp, RopeOp, RepeatKVOp>(user) && use.getOperandNumber() == 0) {
       projection = user->getResult(0);
       continue;
     }
@@ -56,6 +56,8 @@ struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
       return; // not the norm before attention
     if (others)
       return missed(norm, "the norm has " + Twine(others) + " other users");
+    if (norm.getHeads() > 1)
+      return missed(norm, "the norm is of " + Twine(norm.getHeads()) + " heads, not of whole rows");
     std::string why;
     if (!canStack(projections, why))
       return missed(norm, why);

@@ -52,8 +52,9 @@ def LLMFuseNormQKV : Pass<"llm-fuse-norm-qkv", "::mlir::func::FuncOp"> {
           │  │  │                    └────────┬────────┘
                                      slice  slice  slice
     ```
-    One pass over the activations and one stream of weights instead of three. It fires when the three projections are the
-    only users of the norm, have the same columns and storage, and all or none have a bias.
+    One pass over the activations and one stream of weights instead of three. It fires when the norm is of
+    whole rows, the three projections are its only users, have the same columns and storage, and all or none have a bias.
+    Queries and keys may be normed themselves before they are rotated.
   }];
 }
 
@@ -83,7 +84,7 @@ def LLMFuseGatedMLP : Pass<"llm-fuse-gated-mlp", "::mlir::func::FuncOp"> {
          act    │                   └────────┬─────────┘
           └─ * ─┘
     ```
-    The norm is joined when the two projections are its only users.
+    The norm is joined when it is of whole rows and the two projections are its only users.
   }];
 }
 

@@ -143,7 +143,9 @@ private:
   };
   Prologue prologue(size_t &next, Value &normed) {
     Prologue result;
-    if (auto norm = take<RMSNormOp>(next)) {
+    auto norm = next < ops.size() ? dyn_cast<RMSNormOp>(ops[next]) : RMSNormOp();
+    if (norm && norm.getHeads() == 1) { // a product's own norm is of whole rows
+      ++next;
       normed = norm.getResult();
       result.rows = norm.getInput();
       result.norm = TK_NORM_RMS;
@@ -292,8 +294,8 @@ private:
   tk_norm_shape normShape(RMSNormOp op) {
     tk_norm_shape shape = {};
     shape.rows = rows();
-    shape.groups = 1;
-    shape.cols = getColumns(op);
+    shape.groups = op.getHeads();
+    shape.cols = op.getHeadDim();
     shape.norm = TK_NORM_RMS;
     shape.eps = op.getEps().convertToDouble();
     return shape;

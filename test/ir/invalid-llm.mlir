@@ -224,6 +224,22 @@ func.func @f(%x: tensor<?x64xf32>, %w: !llm.weight<64xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x64xf32>, %w: !llm.weight<64xf32>) {
+  // expected-error @below {{heads (5) do not divide 64 columns}}
+  %0 = llm.rms_norm %x, %w heads 5 eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>, %w: !llm.weight<64xf32>) {
+  // expected-error @below {{weight must be a vector of 16 elements, got '!llm.weight<64xf32>'}}
+  %0 = llm.rms_norm %x, %w heads 4 eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x64xf32>, %w: !llm.weight<64xf32>) {
   // expected-error @below {{weight must be a matrix}}
   %0 = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<64xf32>
   return

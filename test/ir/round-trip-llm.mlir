@@ -36,11 +36,13 @@ func.func @concat_type() -> !llm.weight<96x32xf16> {
 // CHECK-LABEL: func.func @rows
 // CHECK-SAME:    %[[B:[^ :]*]]: !llm.batch, %[[TABLE:[^ :]*]]: !llm.weight<100x64xq8_0>, %[[W:[^ :]*]]: !llm.weight<64x64xf32, x16k1>, %[[V:[^ :]*]]: !llm.weight<64xf32>
 func.func @rows(%b: !llm.batch, %table: !llm.weight<100x64xq8_0>, %w: !llm.weight<64x64xf32, x16k1>,
-                %v: !llm.weight<64xf32>, %f: !llm.weight<4xf64>) -> tensor<?x64xf32> {
+                %v: !llm.weight<64xf32>, %v16: !llm.weight<16xf32>, %f: !llm.weight<4xf64>) -> tensor<?x64xf32> {
   // CHECK: %[[X:.*]] = llm.embedding %[[B]], %[[TABLE]] : <100x64xq8_0>
   %x = llm.embedding %b, %table : <100x64xq8_0>
   // CHECK: llm.rms_norm %[[X]], %[[V]] eps 1.000000e-05 : tensor<?x64xf32>, <64xf32>
   %n = llm.rms_norm %x, %v eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>
+  // CHECK: llm.rms_norm %[[X]], %{{.*}} heads 4 eps 1.000000e-05 : tensor<?x64xf32>, <16xf32>
+  %nh = llm.rms_norm %x, %v16 heads 4 eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<16xf32>
   // CHECK: llm.linear %{{.*}}, %[[W]] : tensor<?x64xf32>, <64x64xf32, x16k1>
   %l = llm.linear %n, %w : tensor<?x64xf32>, !llm.weight<64x64xf32, x16k1>
   // CHECK: llm.linear %{{.*}}, %[[W]], %[[V]] : tensor<?x64xf32>, <64x64xf32, x16k1>, !llm.weight<64xf32>

@@ -78,3 +78,17 @@ func.func @other_rows(%x: tensor<?x8xf32>, %z: tensor<?x8xf32>, %wg: !llm.weight
   %m = llm.mul %a, %u : tensor<?x16xf32>
   return %m : tensor<?x16xf32>
 }
+
+// The norm stays outside: it is of single heads.
+// CHECK-LABEL: func.func @norm_of_heads
+// CHECK:         %[[Y:.*]] = llm.rms_norm %{{.*}}, %{{.*}} heads 2
+// CHECK:         llm.fused @gated_mlp
+// CHECK-NEXT:      llm.linear %[[Y]]
+func.func @norm_of_heads(%x: tensor<?x8xf32>, %n: !llm.weight<4xf32>, %wg: !llm.weight<16x8xf32>, %wu: !llm.weight<16x8xf32>) -> tensor<?x16xf32> {
+  %y = llm.rms_norm %x, %n heads 2 eps 1.0e-05 : tensor<?x8xf32>, !llm.weight<4xf32>
+  %g = llm.linear %y, %wg : tensor<?x8xf32>, !llm.weight<16x8xf32>
+  %a = llm.activation silu %g : tensor<?x16xf32>
+  %u = llm.linear %y, %wu : tensor<?x8xf32>, !llm.weight<16x8xf32>
+  %m = llm.mul %a, %u : tensor<?x16xf32>
+  return %m : tensor<?x16xf32>
+}

@@ -97,3 +97,34 @@ func.func @mixed_biases(%b: !llm.batch, %x: tensor<?x16xf32>, %n: !llm.weight<16
   %a = llm.attention %q, %k, %v, %b heads 4 kv_heads 2 scale 0.5 keys tokens : tensor<?x16xf32>, tensor<?x8xf32>
   return %a : tensor<?x16xf32>
 }
+
+// Queries and keys may have norms of their own (Qwen3).
+// CHECK-LABEL: func.func @query_key_norm
+// CHECK:         %[[F:.*]] = llm.fused @norm_qkv
+// CHECK:         llm.rms_norm %{{.*}}, %{{.*}} heads 4
+// CHECK:         llm.rms_norm %{{.*}}, %{{.*}} heads 2
+// CHECK-NOT:     llm.linear
+func.func @query_key_norm(%b: !llm.batch, %x: tensor<?x16xf32>, %n: !llm.weight<16xf32>, %h: !llm.weight<4xf32>, %a: tensor<?x4xf32>, %wq: !llm.weight<16x16xf32>, %wk: !llm.weight<8x16xf32>, %wv: !llm.weight<8x16xf32>) -> tensor<?x16xf32> {
+  %y = llm.rms_norm %x, %n eps 1.0e-05 : tensor<?x16xf32>, !llm.weight<16xf32>
+  %q = llm.linear %y, %wq : tensor<?x16xf32>, !llm.weight<16x16xf32>
+  %k = llm.linear %y, %wk : tensor<?x16xf32>, !llm.weight<8x16xf32>
+  %v = llm.linear %y, %wv : tensor<?x16xf32>, !llm.weight<8x16xf32>
+  %qn = llm.rms_norm %q, %h heads 4 eps 1.0e-05 : tensor<?x16xf32>, !llm.weight<4xf32>
+  %kn = llm.rms_norm %k, %h heads 2 eps 1.0e-05 : tensor<?x8xf32>, !llm.weight<4xf32>
+  %qr = llm.rope %qn, %a heads 4 half : tensor<?x16xf32>, tensor<?x4xf32>
+  %kr = llm.rope %kn, %a heads 2 half : tensor<?x8xf32>, tensor<?x4xf32>
+  %r = llm.attention %qr, %kr, %v, %b heads 4 kv_heads 2 scale 0.5 keys tokens : tensor<?x16xf32>, tensor<?x8xf32>
+  return %r : tensor<?x16xf32>
+}
+
+// Left alone: the products' own norm is of whole rows.
+// CHECK-LABEL: func.func @norm_of_heads
+// CHECK-NOT:     llm.fused
+func.func @norm_of_heads(%b: !llm.batch, %x: tensor<?x16xf32>, %n: !llm.weight<4xf32>, %wq: !llm.weight<16x16xf32>, %wk: !llm.weight<8x16xf32>, %wv: !llm.weight<8x16xf32>) -> tensor<?x16xf32> {
+  %y = llm.rms_norm %x, %n heads 4 eps 1.0e-05 : tensor<?x16xf32>, !llm.weight<4xf32>
+  %q = llm.linear %y, %wq : tensor<?x16xf32>, !llm.weight<16x16xf32>
+  %k = llm.linear %y, %wk : tensor<?x16xf32>, !llm.weight<8x16xf32>
+  %v = llm.linear %y, %wv : tensor<?x16xf32>, !llm.weight<8x16xf32>
+  %r = llm.attention %q, %k, %v, %b heads 4 kv_heads 2 scale 0.5 keys tokens : tensor<?x16xf32>, tensor<?x8xf32>
+  return %r : tensor<?x16xf32>
+}

@@ -34,3 +34,14 @@ func.func @taken(%x: tensor<?x8xf32>, %w: !llm.weight<8xf32>) -> tensor<?x8xf32>
   %m = llm.rms_norm %f, %w eps 1.0e-05 : tensor<?x8xf32>, !llm.weight<8xf32>
   return %m : tensor<?x8xf32>
 }
+
+// A norm of single heads is as good.
+// CHECK-LABEL: func.func @norm_of_heads
+// CHECK-NEXT:    llm.fused @residual_norm
+// CHECK-NEXT:      llm.add
+// CHECK-NEXT:      llm.rms_norm %{{.*}}, %{{.*}} heads 2
+func.func @norm_of_heads(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>, %w: !llm.weight<4xf32>) -> tensor<?x8xf32> {
+  %s = llm.add %x, %y : tensor<?x8xf32>
+  %n = llm.rms_norm %s, %w heads 2 eps 1.0e-05 : tensor<?x8xf32>, !llm.weight<4xf32>
+  return %n : tensor<?x8xf32>
+}

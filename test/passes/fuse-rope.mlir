@@ -22,6 +22,23 @@ func.func @decode(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x16xf32>, %v
   return %y, %c1 : tensor<?x64xf32>, !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>
 }
 
+// Where the rows come from does not matter: here from norms of their heads (Qwen3).
+// CHECK-LABEL: func.func @normed
+// CHECK-NEXT:    llm.rms_norm %{{.*}}, %{{.*}} heads 8
+// CHECK-NEXT:    llm.rms_norm %{{.*}}, %{{.*}} heads 2
+// CHECK-NEXT:    llm.fused @rope_attention
+// CHECK-NEXT:      llm.rope
+func.func @normed(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %n: !llm.weight<8xf32>,
+    %t: tensor<?x8xf32>, %c: !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>) -> (tensor<?x64xf32>, !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>) attributes {llm.phase = "decode"} {
+  %qn = llm.rms_norm %q, %n heads 8 eps 1.0e-06 : tensor<?x64xf32>, !llm.weight<8xf32>
+  %kn = llm.rms_norm %k, %n heads 2 eps 1.0e-06 : tensor<?x16xf32>, !llm.weight<8xf32>
+  %qr = llm.rope %qn, %t heads 8 half : tensor<?x64xf32>, tensor<?x8xf32>
+  %kr = llm.rope %kn, %t heads 2 half : tensor<?x16xf32>, tensor<?x8xf32>
+  %c1 = llm.kv_append %c, %kr, %v, %b layer 0 : !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>, tensor<?x16xf32>
+  %y = llm.paged_attention %qr, %c1, %b layer 0 heads 8 scale 0.25 : tensor<?x64xf32>, !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>
+  return %y, %c1 : tensor<?x64xf32>, !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>
+}
+
 // Left alone: other tokens of the batch read the key.
 // CHECK-LABEL: func.func @prefill
 // CHECK-NOT:     llm.fused

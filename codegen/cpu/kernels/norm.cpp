@@ -1,4 +1,4 @@
-// tk_norm and tk_add_norm: rows over threads.
+// tk_norm: heads over threads; tk_add_norm: rows.
 #include "norm.h"
 
 TK_KERNEL(tk_norm) {
@@ -6,11 +6,12 @@ TK_KERNEL(tk_norm) {
   const float *x = (const float *)io[0], *weight = (const float *)io[1];
   const float *bias = s.bias ? (const float *)io[2] : nullptr;
   float *out = (float *)io[2 + (s.bias ? 1 : 0)];
-  Range share = shareOf(countRows(s.rows, env), env);
-  for (int64_t r = share.begin; r < share.end; ++r)
-    for (int64_t g = 0; g < s.groups; ++g)
-      normalise(s.norm, s.eps, s.cols, x + r * s.x_stride + g * s.cols, weight, bias,
-                out + r * s.out_stride + g * s.cols);
+  Range share = shareOf(countRows(s.rows, env) * s.groups, env);
+  for (int64_t i = share.begin; i < share.end; ++i) {
+    int64_t row = i / s.groups, column = i % s.groups * s.cols;
+    normalise(s.norm, s.eps, s.cols, x + row * s.x_stride + column, weight, bias,
+              out + row * s.out_stride + column);
+  }
 }
 
 TK_KERNEL(tk_add_norm) {

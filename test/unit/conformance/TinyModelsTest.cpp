@@ -1,4 +1,5 @@
-// Small random models of the Llama family, saved by transformers, against transformers' results.
+// Small random models of the Llama and Qwen families, saved by transformers, against transformers'
+// results.
 //
 //   model × backend, f32:  logits un-cached, through the cache, of a batch padded on either side;
 //                          every layer's hidden state; greedy ids.   All within 2e-4.
@@ -142,6 +143,11 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values("reference", "cpu")),
     nameOf);
 
+INSTANTIATE_TEST_SUITE_P(Qwen, TinyModels,
+                         testing::Combine(testing::Values("qwen3"),
+                                          testing::Values("reference", "cpu")),
+                         nameOf);
+
 // Weights, activations and cache in bf16: as far from f32 as transformers' own bf16 run.
 TEST(TinyModel, InBf16) {
   Tensors golden = goldenOf("llama-bf16");
@@ -164,7 +170,7 @@ TEST(TinyModel, InBf16) {
 
 // A folder written out as a model file is the same model.
 TEST(TinyModel, ThroughAModelFile) {
-  for (const char *model : {"llama-bias", "llama-fp16-sharded"}) {
+  for (const char *model : {"llama-bias", "llama-fp16-sharded", "qwen3"}) {
     Tensors golden = goldenOf(model);
     const std::string file = scratch(std::string(model) + ".yaml");
     const Result imported = run(compiler, {"import", folderOf(model), "-o", file});

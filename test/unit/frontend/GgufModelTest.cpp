@@ -76,17 +76,17 @@ private:
 };
 
 // One layer of width 8, 2 heads, 1 key head, 6 tokens.
-GgufWriter smallModel(bool tied) {
+GgufWriter smallModel(bool tied, const std::string &architecture = "llama") {
   GgufWriter gguf;
-  gguf.addString("general.architecture", "llama");
+  gguf.addString("general.architecture", architecture);
   gguf.addString("general.name", "anything");
-  gguf.addInteger("llama.block_count", 1);
-  gguf.addInteger("llama.context_length", 16);
-  gguf.addInteger("llama.embedding_length", 8);
-  gguf.addInteger("llama.feed_forward_length", 12);
-  gguf.addInteger("llama.attention.head_count", 2);
-  gguf.addInteger("llama.attention.head_count_kv", 1);
-  gguf.addFloat("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  gguf.addInteger(architecture + ".block_count", 1);
+  gguf.addInteger(architecture + ".context_length", 16);
+  gguf.addInteger(architecture + ".embedding_length", 8);
+  gguf.addInteger(architecture + ".feed_forward_length", 12);
+  gguf.addInteger(architecture + ".attention.head_count", 2);
+  gguf.addInteger(architecture + ".attention.head_count_kv", 1);
+  gguf.addFloat(architecture + ".attention.layer_norm_rms_epsilon", 1e-5f);
   gguf.addTensor("token_embd.weight", {6, 8});
   for (const char *norm : {"output_norm.weight", "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight"})
     gguf.addTensor(norm, {8});
@@ -127,6 +127,19 @@ TEST_F(GgufModel, FindsTensorsUnderTheirNames) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 
+// Its rows of Q and K are as the original checkpoint has them.
+TEST_F(GgufModel, Qwen3IsNotInterleaved) {
+  GgufWriter gguf = smallModel(/*tied=*/true, "qwen3");
+  gguf.addInteger("qwen3.attention.key_length", 4);
+  gguf.addTensor("blk.0.attn_q_norm.weight", {4});
+  gguf.addTensor("blk.0.attn_k_norm.weight", {4});
+  std::string text = load(gguf);
+  EXPECT_EQ(text.find("llm.weight_deinterleave"), std::string::npos) << text;
+  for (const char *line : {"\"blk.0.attn_q_norm.weight\" : <4xf32>", "heads 2 eps 1.000000e-05",
+                           "\"blk.0.attn_k_norm.weight\" : <4xf32>"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+}
+
 TEST_F(GgufModel, IsTiedWithoutOutput) {
   EXPECT_EQ(load(smallModel(/*tied=*/true)).find("\"output.weight\""), std::string::npos);
 }
@@ -163,8 +176,9 @@ TEST_F(GgufModel, RefusesInOneLine) {
   gguf = GgufWriter();
   EXPECT_EQ(load(gguf), "m.gguf: error: 'general.architecture' is missing");
   gguf.addString("general.architecture", "mamba");
-  EXPECT_EQ(load(gguf),
-            "m.gguf:general.architecture: error: no architecture for 'mamba'; accepted: llama");
+  EXPECT_EQ(
+      load(gguf),
+      "m.gguf:general.architecture: error: no architecture for 'mamba'; accepted: llama, qwen3");
   gguf = GgufWriter();
   gguf.addString("general.architecture", "llama");
   EXPECT_EQ(load(gguf), "m.gguf: error: matrix 'token_embd.weight' is missing");

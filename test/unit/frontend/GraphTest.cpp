@@ -94,6 +94,8 @@ TEST_F(GraphTest, RefusesNodes) {
       {"[" + e + ", {residual: @{}}]", "'residual' must be a list of nodes, got a map"},
       {"[" + e + ", {linear: {weight: @e, out: 7}}]",
        "linear.weight: 'e.weight' is used in two shapes"},
+      {"[" + e + ", {rms_norm: {weight: n, eps: 0.1, heads: @3}}]",
+       "rms_norm.heads: 3 heads do not divide 8 columns"},
       {"[" + e + ", {activation: {kind: @softmax}}]",
        "activation.kind: unknown activation 'softmax'; accepted: silu, gelu, gelu_tanh, "
        "quick_gelu, relu"},

@@ -28,7 +28,7 @@ TEST(HuggingFace, LoadsAllTinyModels) {
   const std::pair<const char *, const char *> cases[] = {
       {"llama", "f32"},       {"llama-mha", "f32"},          {"llama-mqa", "f32"},
       {"llama-bias", "f32"},  {"llama-tied", "f32"},         {"llama-headdim", "f32"},
-      {"llama-bf16", "bf16"}, {"llama-fp16-sharded", "f16"},
+      {"llama-bf16", "bf16"}, {"llama-fp16-sharded", "f16"}, {"qwen3", "f32"},
   };
   for (auto [name, storage] : cases) {
     mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -37,7 +37,7 @@ TEST(HuggingFace, LoadsAllTinyModels) {
     llvm::Expected<Model> model = loadModel(context, oracle + name, options);
     ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
     EXPECT_EQ(model->name, name);
-    EXPECT_EQ(model->architecture, "llama");
+    EXPECT_EQ(model->architecture, llvm::StringRef(name).split('-').first);
     EXPECT_EQ(model->vocab, 272);
     EXPECT_EQ(model->context, 128);
     EXPECT_EQ(model->eos, std::vector<int64_t>{2});
@@ -52,7 +52,8 @@ TEST(HuggingFace, LoadsAllTinyModels) {
 
 // transformers 4 and 5 spell rotary parameters differently; the models are the same.
 TEST(HuggingFace, ReadsBothSpellings) {
-  for (const char *name : {"llama", "llama-mqa", "llama-bias", "llama-tied", "llama-headdim"}) {
+  for (const char *name :
+       {"llama", "llama-mqa", "llama-bias", "llama-tied", "llama-headdim", "qwen3"}) {
     std::string texts[2];
     for (int i : {0, 1}) {
       Folder folder;
@@ -137,6 +138,30 @@ TEST_F(ConfigTest, MistralWithoutWindow) {
             std::string::npos); // 8 key heads unless it says otherwise
 }
 
+// A window is in force only where `use_sliding_window` says so.
+TEST_F(ConfigTest, Qwen3HasNoWindow) {
+  auto config = [&](const std::string &more) {
+    std::string text = write(", \"num_key_value_heads\": 2" + more);
+    return text.replace(text.find("llama"), 5, "qwen3");
+  };
+  std::string text = load(config(""));
+  EXPECT_NE(text.find("heads 2 eps 9.9999999999999995E-7 : tensor<?x256xf32>, <128xbf16>"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(load(config(", \"use_sliding_window\": false, \"sliding_window\": 4096, "
+                        "\"max_window_layers\": 28, \"layer_types\": [\"full_attention\"]")),
+            text);
+  const std::pair<std::string, std::string> cases[] = {
+      {", \"use_sliding_window\": @true", "'use_sliding_window' is true; accepted: false"},
+      {", \"layer_types\": @[\"full_attention\", \"sliding_attention\"]",
+       "'layer_types' is [full_attention, sliding_attention]; accepted: full_attention"},
+  };
+  for (const auto &[more, error] : cases) {
+    Marked marked(config(more));
+    EXPECT_EQ(load(marked.text), "config.json:" + marked.place + ": error: " + error);
+  }
+}
+
 TEST_F(ConfigTest, RefusesInOneLine) {
   const std::pair<std::string, std::string> cases[] = {
       {", @\"foo_scale\": 2", "unknown key 'foo_scale'; --allow-unused-config ignores such keys"},
@@ -170,9 +195,9 @@ TEST_F(ConfigTest, RefusesInOneLine) {
     EXPECT_EQ(load(marked.text), "config.json:" + marked.place + ": error: " + error) << more;
   }
   EXPECT_EQ(load("{}"), "config.json:1:1: error: 'model_type' is missing");
-  EXPECT_EQ(
-      load("{\"model_type\": \"gpt2\"}"),
-      "config.json:1:16: error: no architecture for model_type 'gpt2'; accepted: llama, mistral");
+  EXPECT_EQ(load("{\"model_type\": \"gpt2\"}"),
+            "config.json:1:16: error: no architecture for model_type 'gpt2'; accepted: llama, "
+            "mistral, qwen3");
   EXPECT_EQ(
       load("{\"model_type\": \"mistral\"}"),
       "config.json:1:1: error: 'sliding_window' is missing, which means 4096; accepted: null");
@@ -201,7 +226,7 @@ TEST_F(ConfigTest, ReadsEndTokens) {
 
 // What `tenon import` writes is a model file of the same model.
 TEST(Import, WritesAModelFile) {
-  for (const char *name : {"llama", "llama-tied", "llama-headdim", "llama-bias"}) {
+  for (const char *name : {"llama", "llama-tied", "llama-headdim", "llama-bias", "qwen3"}) {
     Folder folder;
     llvm::Expected<std::string> text = importModel(oracle + name, planOptions());
     ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());

@@ -29,6 +29,21 @@ TEST(Oracle, RMSNorm) {
   }
 }
 
+// [2, 3, 4, 16] as 6 rows of 4 heads.
+TEST(Oracle, RMSNormOfHeads) {
+  auto golden = readOracle("attention/norm.safetensors");
+  Jit k(
+      R"(sched.kernel @k kind "" (%b: !llm.batch, %x: tensor<?x64xf32>, %w: !llm.weight<16xf32>) -> tensor<?x64xf32> {
+    %y = llm.rms_norm %x, %w heads 4 eps )" +
+      text(1e-6) + R"( : tensor<?x64xf32>, !llm.weight<16xf32>
+    sched.yield %y : tensor<?x64xf32>
+  })");
+  Rows x(6, 64, golden["head_rms.x"].values), y(6, 64);
+  std::vector<float> weight = golden["head_rms.weight"].floats();
+  k.run(Batch(6), {x, weight, y});
+  y.expectNear(golden["head_rms.out.eps1e-6"].values, 2e-6);
+}
+
 TEST(Oracle, Rope) {
   auto golden = readOracle("attention/rope.safetensors");
   const GoldenTensor &positions = golden["positions"], &x = golden["x"];
