@@ -131,9 +131,10 @@ private:
     };
     PassManager manager(module.getContext());
     buildPipeline(manager, pipeline, last);
-    PassFailure failure((options.output.empty() || options.output == "-" ? "tenon" : options.output) +
-                            ".failed.mlir",
-                        options.getPlugin);
+    PassFailure failure(
+        (options.output.empty() || options.output == "-" ? "tenon" : options.output) +
+            ".failed.mlir",
+        options.getPlugin);
     failure.watch(manager);
     if (failed(manager.run(module))) {
       llvm::consumeError(std::move(dumped));
