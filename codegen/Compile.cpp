@@ -6,6 +6,7 @@
 #include "codegen/Linker.h"
 #include "codegen/Version.h"
 #include "codegen/WeightWriter.h"
+#include "codegen/reference/NumericalCheck.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -128,6 +129,8 @@ private:
       }));
     };
     PassManager manager(module.getContext());
+    if (options.verifyNumerically)
+      addNumericalCheck(manager, {/*seed=*/1, options.progress});
     buildPipeline(manager, pipeline, last);
     if (failed(manager.run(module))) {
       llvm::consumeError(std::move(dumped));

@@ -31,6 +31,7 @@ struct CompileOptions {
   std::string onednnPath;
   std::vector<std::string> disabledPasses;
   std::string dumpFolder; // write the IR after each phase there
+  bool verifyNumerically = false; // run the module before and after each pass and compare
   std::function<void(llvm::StringRef)> progress;
 };
 

@@ -14,6 +14,17 @@ namespace {
 struct Quantize : impl::LLMQuantizeBase<Quantize> {
   using LLMQuantizeBase::LLMQuantizeBase;
 
+  // How far numbers may go in a few layers, from roundings to 8, 11, 8 and 4 bits.
+  Promise getPromise() const override {
+    double tolerance = llvm::StringSwitch<double>(precision)
+                           .Case("bf16", 3e-2)
+                           .Case("f16", 5e-3)
+                           .Case("int8", 5e-2)
+                           .Case("int4", 0.4)
+                           .Default(sameNumbers);
+    return {Promise::sameIO, tolerance};
+  }
+
   void runOnOperation() override {
     auto matrix = llvm::StringSwitch<std::optional<Storage>>(precision)
                       .Case("f32", Storage::F32)
