@@ -1,5 +1,6 @@
 // See KernelJit.h.
 #include "codegen/reference/KernelJit.h"
+#include "codegen/Error.h"
 #include "codegen/KernelLowering.h"
 #include "codegen/ObjectEmitter.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
@@ -65,8 +66,13 @@ llvm::Expected<tenon_kernel *> KernelJit::compile(sched::KernelOp kernel,
   auto context = std::make_unique<llvm::LLVMContext>();
   KernelToLower request{kernel, llvm::SmallVector<sched::Space>(spaces)};
   llvm::Expected<std::unique_ptr<llvm::Module>> module = lowerKernels(request, *context);
-  if (!module)
-    return module.takeError();
+  if (!module) {
+    // The kernel's name means nothing to anyone.
+    std::string message = llvm::toString(module.takeError());
+    StringRef reason = message;
+    reason.consume_front(("kernel @" + kernel.getSymName() + ": ").str());
+    return refused(reason);
+  }
   setTarget(**module, *machine);
   CpuTarget target{machine->getTargetCPU().str(), machine->getTargetFeatureString().str()};
   optimise(**module, *machine, target, [&](const llvm::GlobalValue &value) {

@@ -77,8 +77,11 @@ public:
       : options(std::move(options)), observer(this->options.seed) {}
 
   void runBeforePass(Pass *pass, Operation *op) override {
-    if (ModuleOp module = getModule(pass, op))
-      look(module, pass);
+    ModuleOp module = getModule(pass, op);
+    if (!module || getDigest(module) == digest)
+      return;
+    look(module);
+    listUnchecked(module, *pass);
   }
 
   void runAfterPass(Pass *pass, Operation *op) override {
@@ -86,9 +89,9 @@ public:
     if (!module || getDigest(module) == digest)
       return;
     Observation before = std::move(current);
-    look(module, pass);
+    look(module);
     if (succeeded(check(before, *pass, module)))
-      return;
+      return listUnchecked(module, *pass);
     hasFailed = true;
     signalPassFailure(pass);
   }
@@ -109,22 +112,28 @@ private:
     return llvm::xxh3_64bits(StringRef(text)) | 1;
   }
 
-  void look(ModuleOp module, Pass *pass) {
-    uint64_t now = getDigest(module);
-    if (now == digest)
-      return;
-    digest = now;
+  void look(ModuleOp module) {
+    digest = getDigest(module);
     current = observer.observe(module);
+  }
+
+  void listUnchecked(ModuleOp module, const Pass &pass) {
     for (const ObservedModel &model : current.models)
-      if (!model.unchecked.empty() && !model.isWrong)
+      if (!model.unchecked.empty())
         skip(module, pass, model.name, model.unchecked);
   }
 
   // Each reason once.
-  void skip(ModuleOp module, Pass *pass, StringRef name, StringRef why) {
+  void skip(ModuleOp module, const Pass &pass, StringRef name, StringRef why) {
     std::string text = ("@" + name + " is not checked: " + why).str();
     if (skipped.insert(text).second)
-      emitWarning(module.getLoc()) << getName(*pass) << ": " << text;
+      emitWarning(getLoc(module, name)) << getName(pass) << ": " << text;
+  }
+
+  // Of the function where there is one.
+  static Location getLoc(ModuleOp module, StringRef function) {
+    Operation *op = module.lookupSymbol(function);
+    return op ? op->getLoc() : module.getLoc();
   }
 
   static StringRef getName(const Pass &pass) {
@@ -137,15 +146,15 @@ private:
     for (const ObservedModel &was : before.models) {
       const ObservedModel *is = current.find(was.name);
       if (!is) {
-        skip(module, const_cast<Pass *>(&pass), was.name, "it is gone");
+        skip(module, pass, was.name, "it is gone");
         continue;
       }
-      if (is->isWrong && !was.isWrong)
-        return fail(pass, module, "makes @" + was.name + " wrong: " + is->unchecked);
+      if (is->isWrong && was.unchecked.empty())
+        return fail(pass, module, was.name, "makes @" + was.name + " wrong: " + is->unchecked);
       if (!was.unchecked.empty() || !is->unchecked.empty())
         continue;
       if (promise.kind == Promise::sameIO && was.signature != is->signature)
-        return fail(pass, module,
+        return fail(pass, module, was.name,
                     "changes the arguments or results of @" + was.name +
                         ", which it does not declare (passes/Promise.h)");
       if (failed(checkModel(was, *is, promise, pass, module)))
@@ -161,7 +170,7 @@ private:
                            const Promise &promise, const Pass &pass, ModuleOp module) {
     bool mayMap = promise.kind == Promise::phaseMap;
     if (before.runs.size() != after.runs.size())
-      return fail(pass, module, "changes how @" + after.name + " is called");
+      return fail(pass, module, after.name, "changes how @" + after.name + " is called");
     for (auto [was, is] : llvm::zip_equal(before.runs, after.runs)) {
       // A cache that another form lacks or keeps otherwise cannot be compared.
       auto select = [&](const ObservedRun &run) {
@@ -173,16 +182,16 @@ private:
       };
       std::vector<const ObservedRows *> wanted = select(was), given = select(is);
       if (wanted.size() != given.size())
-        return fail(pass, module, "changes how many results @" + is.function + " gives");
+        return fail(pass, module, is.function, "changes how many results @" + is.function + " gives");
       for (auto [b, a] : llvm::zip_equal(wanted, given)) {
         std::optional<RowPairs> pairs = pairRows(b->rows, a->rows, is, mayMap);
         if (!pairs || b->rows.columns != a->rows.columns)
-          return fail(pass, module,
+          return fail(pass, module, is.function,
                       "changes which rows or columns @" + is.function + " gives as \"" + b->name +
                           "\"");
         Difference worst = compare(b->rows, a->rows, *pairs, promise.tolerance);
         if (worst.isTooLarge())
-          return fail(pass, module, describe(worst, is, b->name));
+          return fail(pass, module, is.function, describe(worst, is, b->name));
       }
     }
     return success();
@@ -196,8 +205,9 @@ private:
                          worst.error, worst.allowed, options.seed, run.batch);
   }
 
-  LogicalResult fail(const Pass &pass, ModuleOp module, const llvm::Twine &what) {
-    return emitError(module.getLoc()) << getName(pass) << ": " << what;
+  static LogicalResult fail(const Pass &pass, ModuleOp module, StringRef function,
+                            const llvm::Twine &what) {
+    return emitError(getLoc(module, function)) << getName(pass) << ": " << what;
   }
 
   NumericalCheckOptions options;
@@ -211,7 +221,9 @@ private:
 } // namespace
 
 void addNumericalCheck(PassManager &manager, NumericalCheckOptions options) {
-  manager.getContext()->disableMultithreading();
+  MLIRContext *context = manager.getContext();
+  context->disableMultithreading();
+  context->loadDialect<sched::SchedDialect>(); // for kernels
   manager.addInstrumentation(std::make_unique<NumericalCheck>(std::move(options)));
 }
 

@@ -206,6 +206,62 @@ protected:
                                      : batch.getContext();
   }
 
+  // As many rows of both.
+  bool isSame(RowKind a, RowKind b) const { return a == b || getCount(a) == getCount(b); }
+
+  // What the rows of an operation's results are; refuses operations that mix rows.
+  llvm::Error inferKinds(Operation *op) {
+    if (auto fused = dyn_cast<FusedOp>(op)) {
+      Block &body = fused.getBody().front();
+      for (Operation &inner : body.without_terminator())
+        if (llvm::Error error = inferKinds(&inner))
+          return error;
+      for (auto [result, yielded] :
+           llvm::zip_equal(op->getResults(), body.getTerminator()->getOperands()))
+        kinds[result] = kinds.lookup(yielded);
+      return llvm::Error::success();
+    }
+
+    std::optional<RowKind> kind;
+    bool isMixed = false;
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType())) {
+        isMixed |= kind && !isSame(*kind, kinds.lookup(operand));
+        kind = kind.value_or(kinds.lookup(operand));
+      }
+    RowKind result = kind.value_or(RowKind::tokens);
+    if (auto attention = dyn_cast<AttentionOp>(op);
+        attention && attention.getKeys() == KeyRows::context) {
+      isMixed = !isSame(kinds.lookup(attention.getKey()), RowKind::context) ||
+                !isSame(kinds.lookup(attention.getValue()), RowKind::context);
+      result = kinds.lookup(attention.getQuery());
+    }
+    // What knows its token by the batch has a row for each token.
+    if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<BatchType>))
+      isMixed |= !isSame(result, RowKind::tokens);
+    if (isMixed)
+      return wrong("'" + op->getName().getStringRef() + "' reads " + getName(result) +
+                   " where it needs others");
+    if (isa<GatherRowsOp>(op))
+      result = RowKind::scored;
+    if (isa<KVReadOp>(op))
+      result = RowKind::context;
+    for (Value value : op->getResults())
+      kinds[value] = result;
+    return llvm::Error::success();
+  }
+
+  static StringRef getName(RowKind kind) {
+    return kind == RowKind::tokens   ? "a row for each token"
+           : kind == RowKind::scored ? "a row for each row to be scored"
+                                     : "a row for each cached position";
+  }
+
+  // The function cannot be right.
+  static llvm::Error wrong(const llvm::Twine &what) {
+    return llvm::createStringError(std::make_error_code(std::errc::result_out_of_range), what);
+  }
+
   llvm::Error call(sched::KernelOp kernel, ArrayRef<Operand> operands, RowKind kind) {
     SmallVector<sched::Space> spaces;
     SmallVector<void *> io;
@@ -239,6 +295,7 @@ protected:
   KernelJit &kernels;
   WeightValues &weights;
   const HostBatch &batch;
+  llvm::DenseMap<Value, RowKind> kinds; // also of values inside fusions and kernels
 };
 
 //===----------------------------------------------------------------------===//
@@ -325,52 +382,7 @@ private:
     return call(kernel.op, operands, kind);
   }
 
-  // What the rows of an operation's results are; refuses operations that mix rows.
-  llvm::Error inferKinds(Operation *op) {
-    if (auto fused = dyn_cast<FusedOp>(op)) {
-      Block &body = fused.getBody().front();
-      for (Operation &inner : body.without_terminator())
-        if (llvm::Error error = inferKinds(&inner))
-          return error;
-      for (auto [result, yielded] :
-           llvm::zip_equal(op->getResults(), body.getTerminator()->getOperands()))
-        kinds[result] = kinds.lookup(yielded);
-      return llvm::Error::success();
-    }
-
-    std::optional<RowKind> kind;
-    bool isMixed = false;
-    for (Value operand : op->getOperands())
-      if (isa<RankedTensorType>(operand.getType())) {
-        isMixed |= kind && *kind != kinds.lookup(operand);
-        kind = kind.value_or(kinds.lookup(operand));
-      }
-    RowKind result = kind.value_or(RowKind::tokens);
-    bool needsTokens = llvm::any_of(op->getOperandTypes(), llvm::IsaPred<BatchType>);
-    if (auto attention = dyn_cast<AttentionOp>(op); attention &&
-                                                    attention.getKeys() == KeyRows::context) {
-      // Without earlier tokens the context is the batch.
-      auto isContext = [&](Value value) {
-        return kinds.lookup(value) == RowKind::context ||
-               (kinds.lookup(value) == RowKind::tokens && batch.getContext() == batch.getTokens());
-      };
-      isMixed = !isContext(attention.getKey()) || !isContext(attention.getValue());
-      result = kinds.lookup(attention.getQuery());
-    }
-    if (isMixed || (needsTokens && result != RowKind::tokens))
-      return refused("the rows of '" + op->getName().getStringRef() +
-                     "' are not those that it reads");
-    if (isa<GatherRowsOp>(op))
-      result = RowKind::scored;
-    if (isa<KVReadOp>(op))
-      result = RowKind::context;
-    for (Value value : op->getResults())
-      kinds[value] = result;
-    return llvm::Error::success();
-  }
-
   llvm::DenseMap<Value, std::shared_ptr<HostRows>> rows;
-  llvm::DenseMap<Value, RowKind> kinds; // also of values inside fusions
   llvm::DenseMap<Value, HostCache> caches;
 };
 
@@ -425,10 +437,6 @@ public:
   }
 
 private:
-  static llvm::Error wrong(const llvm::Twine &what) {
-    return llvm::createStringError(std::make_error_code(std::errc::result_out_of_range), what);
-  }
-
   llvm::Error addBuffer(sched::BufferOp buffer) {
     RowKind kind = buffer.getSpace() == sched::Space::scored ? RowKind::scored : RowKind::tokens;
     int64_t columns = sched::getColumns(buffer.getType()), rows = getCount(kind);
@@ -483,7 +491,27 @@ private:
     for (Value value : stage.getOperands())
       io.push_back(operands.lookup(value));
     OwnedKernel copy(copyKernel(kernel));
+    if (llvm::Error error = checkRows(copy.op, io))
+      return error;
     return call(copy.op, io, RowKind::tokens);
+  }
+
+  // Whether a kernel gives as many rows as its buffers hold.
+  llvm::Error checkRows(sched::KernelOp kernel, ArrayRef<Operand> io) {
+    Block &body = kernel.getBody().front();
+    for (auto [argument, operand] :
+         llvm::zip(body.getArguments().drop_front(), io)) // then come the results
+      kinds[argument] = operand.kind;
+    for (Operation &op : body.without_terminator())
+      if (llvm::Error error = inferKinds(&op))
+        return error;
+    OperandRange yielded = kernel.getTerminator()->getOperands();
+    for (auto [value, operand] : llvm::zip_equal(yielded, io.take_back(yielded.size())))
+      if (!isSame(kinds.lookup(value), operand.kind))
+        return wrong("a stage gives " + getName(kinds.lookup(value)) + ", its buffer holds " +
+                     getName(operand.kind));
+    kinds.clear();
+    return llvm::Error::success();
   }
 
   HostRows read(Value buffer) {

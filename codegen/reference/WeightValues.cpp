@@ -10,8 +10,8 @@ using namespace tenon::llm;
 
 namespace tenon {
 
-// As f32: enough for a layer of any model, or all of a small one.
-static constexpr int64_t mostBytes = int64_t(4) << 30;
+// As f32: enough for a layer of most models, or all of a small one.
+static constexpr int64_t mostBytes = int64_t(8) << 30;
 
 static int64_t getBytes(WeightType type) {
   return type.getNumElements() * (type.getStorage() == Storage::F64 ? 8 : 4);
@@ -64,8 +64,8 @@ llvm::Error WeightValues::begin(ArrayRef<Value> weights) {
     if (wanted.insert(describe(weight)).second)
       bytes += getBytes(cast<WeightType>(weight.getType()));
   if (bytes > mostBytes)
-    return refused("its weights would take " + llvm::Twine(bytes >> 30) + " GiB as f32, of " +
-                   llvm::Twine(mostBytes >> 30) + "; fewer layers or a smaller vocabulary may do");
+    return refused("its weights would take " + llvm::Twine(bytes >> 20) + " MiB as f32, of " +
+                   llvm::Twine(mostBytes >> 20) + " at most; --set layers=1 may do");
   for (auto entry = known.begin(); entry != known.end();) {
     auto old = entry++;
     if (!wanted.contains(old->first()))
