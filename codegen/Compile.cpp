@@ -130,7 +130,7 @@ private:
     };
     PassManager manager(module.getContext());
     if (options.verifyNumerically)
-      addNumericalCheck(manager, {/*seed=*/1, options.progress});
+      addNumericalCheck(manager, {/*seed=*/1, nullptr, nullptr, options.progress});
     buildPipeline(manager, pipeline, last);
     if (failed(manager.run(module))) {
       llvm::consumeError(std::move(dumped));

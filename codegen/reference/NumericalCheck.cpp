@@ -74,7 +74,10 @@ Difference compare(const HostRows &before, const HostRows &after, const RowPairs
 class NumericalCheck : public PassInstrumentation {
 public:
   explicit NumericalCheck(NumericalCheckOptions options)
-      : options(std::move(options)), observer(this->options.seed) {}
+      : options(std::move(options)), observer(this->options.observer) {
+    if (!observer)
+      observer = std::make_shared<Observer>(this->options.seed);
+  }
 
   void runBeforePass(Pass *pass, Operation *op) override {
     ModuleOp module = getModule(pass, op);
@@ -114,7 +117,7 @@ private:
 
   void look(ModuleOp module) {
     digest = getDigest(module);
-    current = observer.observe(module);
+    current = observer->observe(module);
   }
 
   void listUnchecked(ModuleOp module, const Pass &pass) {
@@ -205,13 +208,16 @@ private:
                          worst.error, worst.allowed, options.seed, run.batch);
   }
 
-  static LogicalResult fail(const Pass &pass, ModuleOp module, StringRef function,
-                            const llvm::Twine &what) {
-    return emitError(getLoc(module, function)) << getName(pass) << ": " << what;
+  LogicalResult fail(const Pass &pass, ModuleOp module, StringRef function,
+                     const llvm::Twine &what) const {
+    std::string message = (getName(pass) + ": " + what).str();
+    if (options.broken)
+      options.broken(message);
+    return emitError(getLoc(module, function)) << message;
   }
 
   NumericalCheckOptions options;
-  Observer observer;
+  std::shared_ptr<Observer> observer;
   uint64_t digest = 0;
   Observation current; // of the module with that digest
   llvm::StringSet<> skipped;

@@ -8,8 +8,14 @@
 
 namespace tenon {
 
+class Observer;
+
 struct NumericalCheckOptions {
   uint64_t seed = 1;
+  // Shared by checks of many modules, so that equal kernels are compiled once; null: its own.
+  std::shared_ptr<Observer> observer;
+  // Told of a broken promise, beside the error.
+  std::function<void(llvm::StringRef)> broken;
   // Told of every pass that changed the module: "checked llm-split-phases".
   std::function<void(llvm::StringRef)> progress;
 };
