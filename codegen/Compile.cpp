@@ -129,8 +129,11 @@ private:
       }));
     };
     PassManager manager(module.getContext());
-    if (options.verifyNumerically)
-      addNumericalCheck(manager, {/*seed=*/1, nullptr, nullptr, options.progress});
+    if (options.verifyNumerically) {
+      NumericalCheckOptions check;
+      check.progress = options.progress;
+      addNumericalCheck(manager, std::move(check));
+    }
     buildPipeline(manager, pipeline, last);
     if (failed(manager.run(module))) {
       llvm::consumeError(std::move(dumped));

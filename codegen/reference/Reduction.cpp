@@ -4,9 +4,9 @@
 #include "codegen/reference/NumericalCheck.h"
 #include "codegen/reference/Observation.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Reducer/ReductionPatternInterface.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 
 using namespace mlir;
@@ -26,31 +26,30 @@ static void updateResults(func::FuncOp function) {
 
 namespace {
 
-// The function gives what a result is made of instead, or one result less.
-struct ReturnOperands : OpRewritePattern<func::ReturnOp> {
-  using OpRewritePattern::OpRewritePattern;
+// The function gives what a result is made of instead: the first, second or third of that.
+struct ReturnOperand : OpRewritePattern<func::ReturnOp> {
+  ReturnOperand(MLIRContext *context, unsigned which) : OpRewritePattern(context), which(which) {}
 
   LogicalResult matchAndRewrite(func::ReturnOp op, PatternRewriter &rewriter) const override {
     auto function = op->getParentOfType<func::FuncOp>();
     for (OpOperand &result : op->getOpOperands()) {
       Operation *made = result.get().getDefiningOp();
-      if (!made || !isa<RankedTensorType>(result.get().getType()))
+      if (!made || made->getNumResults() > 1 || made->getNumOperands() <= which ||
+          !isa<RankedTensorType>(result.get().getType()) ||
+          !isa<RankedTensorType>(made->getOperand(which).getType()))
         continue;
-      SmallVector<Value> operands(op.getOperands());
-      if (auto fused = dyn_cast<FusedOp>(made); fused && made->getNumResults() > 1)
-        continue;
-      for (Value operand : made->getOperands())
-        if (isa<RankedTensorType>(operand.getType())) {
-          operands[result.getOperandNumber()] = operand;
-          rewriter.modifyOpInPlace(op, [&] { op->setOperands(operands); });
-          rewriter.modifyOpInPlace(function, [&] { updateResults(function); });
-          return success();
-        }
+      rewriter.modifyOpInPlace(op, [&] { result.set(made->getOperand(which)); });
+      rewriter.modifyOpInPlace(function, [&] { updateResults(function); });
+      return success();
     }
     return failure();
   }
+
+private:
+  unsigned which;
 };
 
+// One result less.
 struct ReturnLess : OpRewritePattern<func::ReturnOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -78,23 +77,18 @@ struct AnyOperation : RewritePattern {
 };
 
 struct BecomeOperand : AnyOperation {
-  using AnyOperation::AnyOperation;
+  BecomeOperand(MLIRContext *context, unsigned which) : AnyOperation(context), which(which) {}
 
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
-    if (!isGraph(op))
+    if (!isGraph(op) || op->getNumResults() > 1 || op->getNumOperands() <= which ||
+        op->getOperand(which).getType() != op->getResult(0).getType())
       return failure();
-    SmallVector<Value> values;
-    for (Value result : op->getResults())
-      for (Value operand : op->getOperands())
-        if (operand.getType() == result.getType()) {
-          values.push_back(operand);
-          break;
-        }
-    if (values.size() != op->getNumResults())
-      return failure();
-    rewriter.replaceOp(op, values);
+    rewriter.replaceOp(op, op->getOperand(which));
     return success();
   }
+
+private:
+  unsigned which;
 };
 
 // Rows become arguments; a cache stays what it was before.
@@ -150,33 +144,19 @@ struct BecomeBody : OpRewritePattern<FusedOp> {
   }
 };
 
-struct Reductions : DialectReductionPatternInterface {
-  using DialectReductionPatternInterface::DialectReductionPatternInterface;
-
-  void populateReductionPatterns(RewritePatternSet &patterns) const override {
-    for (std::unique_ptr<RewritePattern> &pattern : makeReductions(patterns.getContext()))
-      patterns.add(std::move(pattern));
-  }
-  explicit Reductions(Dialect *dialect) : DialectReductionPatternInterface(dialect) {}
-};
-
 } // namespace
 
 // The boldest first.
-std::vector<std::unique_ptr<RewritePattern>> makeReductions(MLIRContext *context) {
+static std::vector<std::unique_ptr<RewritePattern>> makeReductions(MLIRContext *context) {
   std::vector<std::unique_ptr<RewritePattern>> patterns;
-  patterns.push_back(std::make_unique<ReturnOperands>(context));
+  for (unsigned which : {0, 1, 2})
+    patterns.push_back(std::make_unique<ReturnOperand>(context, which));
   patterns.push_back(std::make_unique<ReturnLess>(context));
   patterns.push_back(std::make_unique<BecomeArgument>(context));
-  patterns.push_back(std::make_unique<BecomeOperand>(context));
+  for (unsigned which : {0, 1, 2})
+    patterns.push_back(std::make_unique<BecomeOperand>(context, which));
   patterns.push_back(std::make_unique<BecomeBody>(context));
   return patterns;
-}
-
-void registerReductions(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *, LLMDialect *dialect) {
-    dialect->addInterfaces<Reductions>();
-  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -203,105 +183,104 @@ static std::vector<Operation *> list(ModuleOp module) {
   return ops;
 }
 
-namespace {
+// Keeps `variant` if it is interesting.
+static bool accept(OwningOpRef<ModuleOp> &module, OwningOpRef<ModuleOp> variant,
+                   function_ref<bool(ModuleOp)> isInteresting) {
+  sweep(*variant);
+  // What is asked about may be invalid; that is nobody's business.
+  ScopedDiagnosticHandler quiet(module->getContext(), [](Diagnostic &) { return success(); });
+  if (failed(verify(*variant)) || !isInteresting(*variant))
+    return false;
+  module = std::move(variant);
+  return true;
+}
 
-class Reducer {
-public:
-  Reducer(MLIRContext *context, StringRef pipeline)
-      : context(context), pipeline(pipeline), patterns(makeReductions(context)),
-        observer(std::make_shared<Observer>(/*seed=*/1)) {
-    this->pipeline.consume_front("builtin.module(") && this->pipeline.consume_back(")");
-  }
+void reduceModule(OwningOpRef<ModuleOp> &module, function_ref<bool(ModuleOp)> isInteresting) {
+  MLIRContext *context = module->getContext();
+  std::vector<std::unique_ptr<RewritePattern>> patterns = makeReductions(context);
 
-  llvm::Expected<std::string> run(OwningOpRef<ModuleOp> &module) {
-    llvm::CrashRecoveryContext::Enable();
-    std::string message = check(*module);
-    if (message.empty())
-      return refused(other.empty() ? "the pipeline keeps what the module computes"
-                                   : "the pipeline fails otherwise: " + other);
-    wanted = message.substr(0, message.find(':'));
-    while (shrink(module)) {
-    }
-    return check(*module);
-  }
-
-private:
-  // The error by which the pipeline breaks its promise on a copy; empty: it does not. A pass that
-  // crashes on what is left of a module is not what is looked for.
-  std::string check(ModuleOp module) {
-    OwningOpRef<ModuleOp> copy = module.clone();
-    std::string message;
-    other.clear();
-    llvm::CrashRecoveryContext recovery;
-    recovery.RunSafely([&] {
-      ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
-        if (diagnostic.getSeverity() == DiagnosticSeverity::Error && other.empty())
-          other = diagnostic.str();
-        return success();
-      });
-      PassManager manager(context);
-      NumericalCheckOptions options;
-      options.observer = observer;
-      options.broken = [&](StringRef text) { message = text.str(); };
-      addNumericalCheck(manager, std::move(options));
-      if (succeeded(verify(*copy)) && succeeded(parsePassPipeline(pipeline, manager)))
-        (void)manager.run(*copy);
-    });
-    return StringRef(message).starts_with(wanted + ":") || wanted.empty() ? message : "";
-  }
-
-  // Keeps `variant` if it fails in the same way.
-  bool accept(OwningOpRef<ModuleOp> &module, OwningOpRef<ModuleOp> variant) {
-    sweep(*variant);
-    if (check(*variant).empty())
-      return false;
-    module = std::move(variant);
-    return true;
-  }
-
-  // One round over all operations; whether any step was kept.
-  bool shrink(OwningOpRef<ModuleOp> &module) {
-    bool isSmaller = false;
+  // The variant in which `change` was made to operation i, if it is kept.
+  auto attempt = [&](size_t i, function_ref<LogicalResult(Operation *)> change) {
+    OwningOpRef<ModuleOp> variant = module->clone();
+    return succeeded(change(list(*variant)[i])) &&
+           accept(module, std::move(variant), isInteresting);
+  };
+  bool isSmaller = true;
+  while (isSmaller) {
+    isSmaller = false;
     for (size_t i = list(*module).size(); i-- > 0;) {
       if (i >= list(*module).size())
-        continue;
+        continue; // the last step erased several
       Operation *op = list(*module)[i];
-      if (isa<func::FuncOp>(op)) {
-        OwningOpRef<ModuleOp> variant = module->clone();
-        list(*variant)[i]->erase();
-        isSmaller |= accept(module, std::move(variant));
-        continue;
-      }
+      if (isa<func::FuncOp>(op))
+        isSmaller |= attempt(i, [](Operation *function) { return function->erase(), success(); });
       for (const std::unique_ptr<RewritePattern> &pattern : patterns) {
         std::optional<OperationName> root = pattern->getRootKind();
-        if (root && *root != op->getName())
+        if (i >= list(*module).size() || (root && *root != list(*module)[i]->getName()))
           continue;
-        OwningOpRef<ModuleOp> variant = module->clone();
-        Operation *target = list(*variant)[i];
-        PatternRewriter rewriter(context);
-        rewriter.setInsertionPoint(target);
-        if (succeeded(pattern->matchAndRewrite(target, rewriter)) &&
-            accept(module, std::move(variant))) {
-          isSmaller = true;
-          break;
-        }
+        isSmaller |= attempt(i, [&](Operation *target) {
+          PatternRewriter rewriter(context);
+          rewriter.setInsertionPoint(target);
+          return pattern->matchAndRewrite(target, rewriter);
+        });
       }
     }
-    return isSmaller;
   }
+}
 
-  MLIRContext *context;
-  StringRef pipeline;
-  std::vector<std::unique_ptr<RewritePattern>> patterns;
-  std::shared_ptr<Observer> observer; // keeps the code of kernels from variant to variant
-  std::string wanted;                 // the pass that breaks its promise
-  std::string other;                  // the first error that was no broken promise
+//===----------------------------------------------------------------------===//
+// Numerically
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+// What became of a pipeline.
+struct Verdict {
+  std::string broken; // the promise of a pass, and which; empty: all kept theirs
+  std::string other;  // another error
 };
+
+Verdict runPipeline(ModuleOp module, StringRef pipeline, std::shared_ptr<Observer> observer) {
+  Verdict verdict;
+  OwningOpRef<ModuleOp> copy = module.clone();
+  // A pass that crashes on what is left of a module is not what is looked for.
+  llvm::CrashRecoveryContext recovery;
+  recovery.RunSafely([&] {
+    ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == DiagnosticSeverity::Error && verdict.other.empty())
+        verdict.other = diagnostic.str();
+      return success();
+    });
+    PassManager manager(module.getContext());
+    NumericalCheckOptions options;
+    options.observer = std::move(observer);
+    options.broken = [&](StringRef message) { verdict.broken = message.str(); };
+    addNumericalCheck(manager, std::move(options));
+    llvm::raw_string_ostream stream(verdict.other);
+    if (succeeded(parsePassPipeline(pipeline, manager, stream)))
+      (void)manager.run(*copy);
+  });
+  return verdict;
+}
 
 } // namespace
 
 llvm::Expected<std::string> reduceNumerically(OwningOpRef<ModuleOp> &module, StringRef pipeline) {
-  return Reducer(module->getContext(), pipeline).run(module);
+  // A module's pass manager takes what is inside.
+  pipeline.consume_front("builtin.module(") && pipeline.consume_back(")");
+  llvm::CrashRecoveryContext::Enable();
+  // Keeps the code of kernels from variant to variant.
+  auto observer = std::make_shared<Observer>(/*seed=*/1);
+  Verdict verdict = runPipeline(*module, pipeline, observer);
+  if (verdict.broken.empty())
+    return refused(verdict.other.empty()
+                       ? "the pipeline keeps what the module computes"
+                       : "the pipeline fails otherwise: " + StringRef(verdict.other).split('\n').first);
+  std::string pass = StringRef(verdict.broken).split(": ").first.str() + ": ";
+  reduceModule(module, [&](ModuleOp variant) {
+    return StringRef(runPipeline(variant, pipeline, observer).broken).starts_with(pass);
+  });
+  return runPipeline(*module, pipeline, observer).broken;
 }
 
 } // namespace tenon
