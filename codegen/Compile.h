@@ -30,7 +30,7 @@ struct CompileOptions {
   std::string licences;      // text of the `licenses` section
   std::string onednnPath;
   std::vector<std::string> disabledPasses;
-  std::string dumpFolder; // write the IR after each phase there
+  std::string dumpFolder;         // write the IR after each phase there
   bool verifyNumerically = false; // run the module before and after each pass and compare
   std::function<void(llvm::StringRef)> progress;
 };

@@ -36,7 +36,7 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
   using LLMInsertKVCacheBase::LLMInsertKVCacheBase;
 
   Promise getPromise() const override {
-    return {Promise::phaseMap, dtype == "bf16" ? 3e-2 : dtype == "f16" ? 5e-3 : sameNumbers};
+    return {Promise::phaseMap, dtype == "bf16" ? 1.5e-2 : dtype == "f16" ? 2e-3 : sameNumbers};
   }
 
   void runOnOperation() override {

@@ -9,7 +9,7 @@
 
 include "passes/PassBase.td"
 
-def LLMInsertKVCache : TenonPass<"llm-insert-kv-cache", "::mlir::ModuleOp", Lossy<30, PhaseMap>> {
+def LLMInsertKVCache : TenonPass<"llm-insert-kv-cache", "::mlir::ModuleOp", Lossy<15, PhaseMap>> {
   let summary = "thread a KV cache through attention";
   let description = [{
     Every attention over the tokens of its own batch becomes an append to the cache and an attention over the whole
@@ -121,7 +121,7 @@ def LLMQuantize : TenonPass<"llm-quantize", "::mlir::ModuleOp", Lossy<400>> {
                         "stored, f32, bf16, f16, int8 or int4">];
 }
 
-def LLMPackWeights : TenonPass<"llm-pack-weights", "::mlir::ModuleOp", Lossy<5>> {
+def LLMPackWeights : TenonPass<"llm-pack-weights", "::mlir::ModuleOp", Lossy<2>> {
   let summary = "pack matrices for kernels";
   let description = [{
     Wraps every matrix that an operation reads in `llm.weight_pack`: 16 rows interleaved, so that one cache line feeds 16

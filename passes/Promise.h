@@ -42,9 +42,7 @@ class PromisingPass : public mlir::OperationPass<OpT>, public PromiseInterface {
 public:
   using mlir::OperationPass<OpT>::OperationPass;
 
-  Promise getPromise() const override {
-    return {kind, perMille ? perMille / 1000.0 : sameNumbers};
-  }
+  Promise getPromise() const override { return {kind, perMille ? perMille / 1000.0 : sameNumbers}; }
 };
 
 } // namespace tenon

@@ -14,11 +14,12 @@ namespace {
 struct Quantize : impl::LLMQuantizeBase<Quantize> {
   using LLMQuantizeBase::LLMQuantizeBase;
 
-  // How far numbers may go in a few layers, from roundings to 8, 11, 8 and 4 bits.
+  // About three times (int4: one and a half times) what 1 to 30 layers of random weights were seen
+  // to lose.
   Promise getPromise() const override {
     double tolerance = llvm::StringSwitch<double>(precision)
-                           .Case("bf16", 3e-2)
-                           .Case("f16", 5e-3)
+                           .Case("bf16", 1.5e-2)
+                           .Case("f16", 2e-3)
                            .Case("int8", 5e-2)
                            .Case("int4", 0.4)
                            .Default(sameNumbers);

@@ -38,8 +38,7 @@ int main(int argc, char **argv) {
   llvm::cl::opt<bool> verify("verify-each-numerically",
                              llvm::cl::desc("Compare what the module computes before and after "
                                             "each pass, on seeded batches"));
-  auto [input, output] =
-      registerAndParseCLIOptions(argc, argv, "Tenon pass driver\n", registry);
+  auto [input, output] = registerAndParseCLIOptions(argc, argv, "Tenon pass driver\n", registry);
   if (verify)
     return asMainReturnCode(runChecked(input, output, registry));
   return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));

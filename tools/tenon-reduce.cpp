@@ -26,8 +26,8 @@ static int refuse(const llvm::Twine &message) {
 int main(int argc, char **argv) {
   cl::opt<std::string> input(cl::Positional, cl::desc("<input file>"), cl::init("-"));
   cl::opt<std::string> output("o", cl::desc("Output file"), cl::init("-"));
-  cl::opt<std::string> pipeline(
-      "test-numerically", cl::desc("Passes of which one changes what the module computes"));
+  cl::opt<std::string> pipeline("test-numerically",
+                                cl::desc("Passes of which one changes what the module computes"));
   cl::opt<std::string> script("test", cl::desc("A script that exits with 1 on what to look for"));
   cl::list<std::string> plugins("load-pass-plugin", cl::desc("Plugins with passes"));
   cl::ParseCommandLineOptions(argc, argv, "Tenon test case reducer\n");

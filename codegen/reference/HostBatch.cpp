@@ -12,17 +12,9 @@ int64_t HostBatch::getContext() const {
 }
 
 tenon_batch HostBatch::get() const {
-  return {int32_t(getTokens()),
-          int32_t(lengths.size()),
-          int32_t(getScored()),
-          maxBlocks,
-          ids.data(),
-          positions.data(),
-          sequenceOf.data(),
-          starts.data(),
-          lengths.data(),
-          blockTable.data(),
-          scoredRows.data()};
+  return {int32_t(getTokens()), int32_t(lengths.size()), int32_t(getScored()), maxBlocks,
+          ids.data(),           positions.data(),        sequenceOf.data(),    starts.data(),
+          lengths.data(),       blockTable.data(),       scoredRows.data()};
 }
 
 static float toFloat(const char *at, Type element) {
@@ -42,12 +34,12 @@ HostRows HostCache::getRows(int64_t layer, int half, const HostBatch &batch) con
   HostRows rows{RowKind::tokens, batch.getTokens(), heads * dim, {}};
   for (int64_t t = 0; t < rows.count; ++t) {
     int32_t position = batch.positions[t];
-    int64_t block = batch.blockTable[batch.sequenceOf[t] * batch.maxBlocks +
-                                     position / TENON_BLOCK_TOKENS];
+    int64_t block =
+        batch.blockTable[batch.sequenceOf[t] * batch.maxBlocks + position / TENON_BLOCK_TOKENS];
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t d = 0; d < dim; ++d) {
-        int64_t line = ((block * 2 + half) * heads + h) * TENON_BLOCK_TOKENS +
-                       position % TENON_BLOCK_TOKENS;
+        int64_t line =
+            ((block * 2 + half) * heads + h) * TENON_BLOCK_TOKENS + position % TENON_BLOCK_TOKENS;
         rows.data.push_back(
             toFloat(layers[layer]->data() + (line * dim + d) * bytes, type.getElementType()));
       }

@@ -75,11 +75,10 @@ llvm::Expected<tenon_kernel *> KernelJit::compile(sched::KernelOp kernel,
   }
   setTarget(**module, *machine);
   CpuTarget target{machine->getTargetCPU().str(), machine->getTargetFeatureString().str()};
-  optimise(**module, *machine, target, [&](const llvm::GlobalValue &value) {
-    return value.getName() == kernel.getSymName();
-  });
-  if (llvm::Error error = jit->addIRModule(
-          llvm::orc::ThreadSafeModule(std::move(*module), std::move(context))))
+  optimise(**module, *machine, target,
+           [&](const llvm::GlobalValue &value) { return value.getName() == kernel.getSymName(); });
+  if (llvm::Error error =
+          jit->addIRModule(llvm::orc::ThreadSafeModule(std::move(*module), std::move(context))))
     return error;
   auto address = jit->lookup(kernel.getSymName());
   if (!address)

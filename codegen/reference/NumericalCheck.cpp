@@ -185,7 +185,8 @@ private:
       };
       std::vector<const ObservedRows *> wanted = select(was), given = select(is);
       if (wanted.size() != given.size())
-        return fail(pass, module, is.function, "changes how many results @" + is.function + " gives");
+        return fail(pass, module, is.function,
+                    "changes how many results @" + is.function + " gives");
       for (auto [b, a] : llvm::zip_equal(wanted, given)) {
         std::optional<RowPairs> pairs = pairRows(b->rows, a->rows, is, mayMap);
         if (!pairs || b->rows.columns != a->rows.columns)

@@ -22,9 +22,7 @@ struct Observer::Schedule {
   std::vector<int32_t> prefix;
   int32_t steps;
 
-  int32_t getLongest() const {
-    return *std::max_element(prefix.begin(), prefix.end()) + steps;
-  }
+  int32_t getLongest() const { return *std::max_element(prefix.begin(), prefix.end()) + steps; }
   std::string describe(int32_t step) const {
     std::string text = prefix.size() == 1 ? "sequence " : "sequences ";
     text += llvm::join(llvm::map_range(prefix, [](int32_t n) { return std::to_string(n); }), "+");
@@ -75,8 +73,7 @@ HostBatch Observer::makeBatch(ArrayRef<SequenceShare> shares, const Schedule &sc
 }
 
 // Rows that depend on the token alone, whatever batch it comes in.
-std::vector<HostRows> Observer::makeRows(const FunctionShape &shape,
-                                         const HostBatch &batch) const {
+std::vector<HostRows> Observer::makeRows(const FunctionShape &shape, const HostBatch &batch) const {
   std::vector<HostRows> arguments;
   for (auto [argument, columns] : llvm::enumerate(shape.rows)) {
     HostRows rows{RowKind::tokens, batch.getTokens(), columns, {}};
@@ -179,7 +176,8 @@ static std::optional<int64_t> getVocabulary(ModuleOp module) {
 }
 
 const ObservedModel *Observation::find(StringRef name) const {
-  auto found = llvm::find_if(models, [&](const ObservedModel &model) { return model.name == name; });
+  auto found =
+      llvm::find_if(models, [&](const ObservedModel &model) { return model.name == name; });
   return found == models.end() ? nullptr : &*found;
 }
 
@@ -204,8 +202,8 @@ Observation Observer::observe(ModuleOp module) {
     if (program && wholeText.empty())
       wholeText = print(module);
     std::string text = print(&op);
-    made->digest = llvm::xxh3_64bits(StringRef(text).substr(text.find('('))) +
-                   llvm::xxh3_64bits(wholeText);
+    made->digest =
+        llvm::xxh3_64bits(StringRef(text).substr(text.find('('))) + llvm::xxh3_64bits(wholeText);
     made->signature = program ? "program" : print(function.getFunctionType());
     llvm::Expected<FunctionShape> shape = ReferenceEngine::getShape(made->op);
     if (shape)
@@ -308,8 +306,7 @@ llvm::Error Observer::observeSchedule(const Model &model, const Schedule &schedu
   uint64_t key = mix(seed, schedule.prefix.size(), schedule.prefix[0], vocabulary.value_or(0));
 
   // One call: as many tokens of each sequence as `next` says.
-  auto call = [&](const Function &function, ArrayRef<int32_t> next,
-                  int32_t step) -> llvm::Error {
+  auto call = [&](const Function &function, ArrayRef<int32_t> next, int32_t step) -> llvm::Error {
     SmallVector<SequenceShare> shares;
     bool again = !hasCache && step > 0;
     for (auto [s, count] : llvm::enumerate(next))
@@ -346,9 +343,9 @@ llvm::Error Observer::observeSchedule(const Model &model, const Schedule &schedu
           {name, false, again && rows.kind == RowKind::tokens ? takeLast(rows, used, 1) : rows});
     for (int64_t layer = 0; hasCache && layer < int64_t(cache.layers.size()); ++layer)
       for (int half : {0, 1})
-        run.results.push_back({(half ? "values of layer " : "keys of layer ") +
-                                   std::to_string(layer),
-                               true, cache.getRows(layer, half, used)});
+        run.results.push_back(
+            {(half ? "values of layer " : "keys of layer ") + std::to_string(layer), true,
+             cache.getRows(layer, half, used)});
     return llvm::Error::success();
   };
 

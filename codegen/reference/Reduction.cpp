@@ -57,9 +57,8 @@ struct ReturnLess : OpRewritePattern<func::ReturnOp> {
     auto function = op->getParentOfType<func::FuncOp>();
     if (op.getNumOperands() < 2)
       return failure();
-    rewriter.modifyOpInPlace(function, [&] {
-      return (void)function.eraseResult(op.getNumOperands() - 1);
-    });
+    rewriter.modifyOpInPlace(function,
+                             [&] { return (void)function.eraseResult(op.getNumOperands() - 1); });
     rewriter.modifyOpInPlace(op, [&] { op->eraseOperand(op.getNumOperands() - 1); });
     return success();
   }
@@ -273,9 +272,9 @@ llvm::Expected<std::string> reduceNumerically(OwningOpRef<ModuleOp> &module, Str
   auto observer = std::make_shared<Observer>(/*seed=*/1);
   Verdict verdict = runPipeline(*module, pipeline, observer);
   if (verdict.broken.empty())
-    return refused(verdict.other.empty()
-                       ? "the pipeline keeps what the module computes"
-                       : "the pipeline fails otherwise: " + StringRef(verdict.other).split('\n').first);
+    return refused(verdict.other.empty() ? "the pipeline keeps what the module computes"
+                                         : "the pipeline fails otherwise: " +
+                                               StringRef(verdict.other).split('\n').first);
   std::string pass = StringRef(verdict.broken).split(": ").first.str() + ": ";
   reduceModule(module, [&](ModuleOp variant) {
     return StringRef(runPipeline(variant, pipeline, observer).broken).starts_with(pass);

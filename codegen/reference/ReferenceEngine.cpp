@@ -399,8 +399,8 @@ public:
     outcome.cache = before;
     HostCache &cache = outcome.cache;
     tokenBytes = program.getTokenBytes(), scoredBytes = program.getScoredBytes();
-    arena.assign(
-        (batch.getTokens() * tokenBytes + batch.getScored() * scoredBytes) / sizeof(float), NAN);
+    arena.assign((batch.getTokens() * tokenBytes + batch.getScored() * scoredBytes) / sizeof(float),
+                 NAN);
 
     std::vector<sched::StageOp> epoch; // since the last barrier
     auto flush = [&]() -> llvm::Error {
@@ -470,8 +470,8 @@ private:
   }
 
   llvm::Error addConstant(sched::ConstantOp constant) {
-    auto weight = SymbolTable::lookupNearestSymbolFrom<sched::WeightOp>(constant,
-                                                                        constant.getWeightAttr());
+    auto weight =
+        SymbolTable::lookupNearestSymbolFrom<sched::WeightOp>(constant, constant.getWeightAttr());
     if (!weight)
       return wrong("no sched.weight @" + constant.getWeight());
     llvm::Expected<Operand> operand =
@@ -516,8 +516,10 @@ private:
 
   HostRows read(Value buffer) {
     const Operand &operand = operands[buffer];
-    HostRows rows{operand.kind, getCount(operand.kind),
-                  sched::getColumns(cast<MemRefType>(buffer.getType())), {}};
+    HostRows rows{operand.kind,
+                  getCount(operand.kind),
+                  sched::getColumns(cast<MemRefType>(buffer.getType())),
+                  {}};
     for (int64_t r = 0; r < rows.count; ++r) {
       const float *row = static_cast<float *>(operand.data) + r * operand.stride;
       rows.data.insert(rows.data.end(), row, row + rows.columns);

@@ -19,10 +19,10 @@ namespace tenon {
 
 // What a function takes and gives beside the batch.
 struct FunctionShape {
-  std::vector<int64_t> rows;    // columns of each rows argument
-  llm::CacheType cache;         // null: none
+  std::vector<int64_t> rows;        // columns of each rows argument
+  llm::CacheType cache;             // null: none
   std::vector<std::string> results; // the names of the rows results
-  bool isDecode = false;        // takes exactly one token of each sequence
+  bool isDecode = false;            // takes exactly one token of each sequence
 };
 
 class ReferenceEngine {

@@ -44,9 +44,8 @@ struct ScaleDecode : PassWrapper<ScaleDecode, OperationPass<func::FuncOp>> {
   void runOnOperation() override {
     if (!isDecode(getOperation()))
       return;
-    getOperation().walk([](PagedAttentionOp op) {
-      op.setScale(APFloat(op.getScale().convertToDouble() * 1.1));
-    });
+    getOperation().walk(
+        [](PagedAttentionOp op) { op.setScale(APFloat(op.getScale().convertToDouble() * 1.1)); });
   }
 };
 
@@ -92,9 +91,8 @@ struct Sloppy : PassWrapper<Sloppy, OperationPass<ModuleOp>>, PromiseInterface {
   Promise getPromise() const override { return {Promise::sameIO, 0.9}; }
 
   void runOnOperation() override {
-    getOperation().walk([](AttentionOp op) {
-      op.setScale(APFloat(op.getScale().convertToDouble() * 0.9));
-    });
+    getOperation().walk(
+        [](AttentionOp op) { op.setScale(APFloat(op.getScale().convertToDouble() * 0.9)); });
   }
 };
 
