@@ -34,6 +34,7 @@ struct CompileArguments {
 
 using Action = std::function<llvm::Error()>;
 Action addCompile(CLI::App &app);
+Action addGraph(CLI::App &app);
 Action addImport(CLI::App &app);
 Action addRun(CLI::App &app);
 Action addPlan(CLI::App &app);

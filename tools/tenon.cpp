@@ -31,6 +31,7 @@ int main(int argc, char **argv) {
   add("import", "write the model file of a Hugging Face folder or a GGUF file", addImport);
   add("run", "compile a model into the cache, then run it", addRun);
   add("plan", "print parameters, shapes and memory of a model", addPlan);
+  add("graph", "draw the graph of a phase as SVG or HTML", addGraph);
   add("tokenize", "tokenize text with a tokenizer file", addTokenize);
 
   try {
