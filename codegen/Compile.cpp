@@ -61,10 +61,6 @@ public:
       : module(module), weights(weights), facts(facts), options(options) {}
 
   llvm::Error run() {
-    llvm::Expected<std::unique_ptr<Backend>> made = createBackend(options.target);
-    if (!made)
-      return made.takeError();
-    backend = std::move(*made);
     std::optional<Phase> last = llvm::StringSwitch<std::optional<Phase>>(options.emit)
                                     .Case("textbook", Phase::textbook)
                                     .Case("llm", Phase::weights)
@@ -92,8 +88,11 @@ public:
     return writeArtefact(*native, sched);
   }
 
-private:
   llvm::Error runPasses(Phase last) {
+    llvm::Expected<std::unique_ptr<Backend>> made = createBackend(options.target);
+    if (!made)
+      return made.takeError();
+    backend = std::move(*made);
     for (const std::string &name : options.disabledPasses)
       if (!PassInfo::lookup(name))
         return refused("--disable: unknown pass '" + name +
@@ -123,12 +122,16 @@ private:
       manager.addPass(std::make_unique<Look>([this, point, &dumped, &dumps] {
         if (point == "after-weights")
           graph = print();
+        if (options.atPoint)
+          options.atPoint(point, module);
         if (!options.dumpFolder.empty() && !dumped)
           dumped = dump(point, dumps++);
       }));
     };
     PassManager manager(module.getContext());
     buildPipeline(manager, pipeline, last);
+    if (options.beforePasses)
+      options.beforePasses(manager);
     if (failed(manager.run(module))) {
       llvm::consumeError(std::move(dumped));
       return refused(message.empty() ? "a pass failed" : message);
@@ -136,6 +139,7 @@ private:
     return dumped;
   }
 
+private:
   // Writes <folder>/NN-<point>.mlir.
   llvm::Error dump(StringRef point, int number) {
     if (std::error_code code = llvm::sys::fs::create_directories(options.dumpFolder))
@@ -327,6 +331,10 @@ private:
 llvm::Error compileModel(ModuleOp module, WeightSource *weights, const ModelFacts &facts,
                          const CompileOptions &options) {
   return Compiler(module, weights, facts, options).run();
+}
+
+llvm::Error runPasses(ModuleOp module, const CompileOptions &options, Phase last) {
+  return Compiler(module, nullptr, {}, options).runPasses(last);
 }
 
 } // namespace tenon

@@ -87,7 +87,7 @@ private:
 
   void makeView() {
     content.shape = Shape::view;
-    content.width = 156;
+    content.width = 188;
     content.height = 26;
     double left = content.width - 2 * padding - getMonoWidth(first.label + " ", detailFont);
     content.detail = cut(first.detail, left, detailFont, getMonoWidth);

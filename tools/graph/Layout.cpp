@@ -396,11 +396,15 @@ private:
   }
 
   void labelResults() {
-    for (size_t place = 0; place < block.size(); ++place)
-      for (int result : getUsedResults(place)) {
+    // Beside the line; of two lines the first has it at its left.
+    for (size_t place = 0; place < block.size(); ++place) {
+      std::vector<int> results = getUsedResults(place);
+      for (int result : results) {
         Point at = getDeparture(place, result);
-        addLabel({at.x + 7, at.y + 14}, false, graph.nodes[block[place]], result);
+        bool isLeft = results.size() > 1 && result == results.front();
+        addLabel({at.x + (isLeft ? -7 : 7), at.y + 14}, isLeft, graph.nodes[block[place]], result);
       }
+    }
     const PlacedNode &node = item.nodes[streamNode];
     if (!graph.nodes[unit.stream].results.empty())
       addLabel({streamX - 8, node.y + node.content.height + 15}, true, graph.nodes[unit.stream],

@@ -53,10 +53,8 @@ Caption makeCaption(const Graph &graph, StringRef phase) {
   return {graph.model.empty() ? "module" : graph.model, subtitle};
 }
 
-namespace {
-
-// What type sizes and line widths are; colours are in Style.cpp.
-constexpr StringLiteral typeRules = R"css(
+StringRef getTypeRules() {
+  return R"css(
 svg.tenon{font-family:Inter,"Segoe UI","Helvetica Neue",Arial,"DejaVu Sans",sans-serif}
 svg.tenon .title{font-size:12.5px;font-weight:600}
 svg.tenon .mono,svg.tenon .label{font-family:ui-monospace,"SF Mono",Menlo,Consolas,"DejaVu Sans Mono",monospace}
@@ -78,6 +76,9 @@ svg.tenon .stream{fill:none;stroke-width:2.6px;stroke-linecap:round}
 svg.tenon .cached{stroke-dasharray:4 3}
 svg.tenon .barrier{stroke-width:2px;stroke-dasharray:2 3}
 )css";
+}
+
+namespace {
 
 constexpr double headerHeight = 92;
 
@@ -89,26 +90,39 @@ std::string number(double value) {
   return text;
 }
 
+bool hasBarriers(const Graph &graph) {
+  return any_of(graph.nodes, [](const Node &node) { return node.afterBarrier; });
+}
+
+double getLegendWidth(StringRef name) { return name.size() * 5.6 + 36; }
+
+double measureLegend(const Graph &graph) {
+  double width = hasBarriers(graph) ? getLegendWidth("after a barrier") : 0;
+  for (const std::string &name : getLegend(graph))
+    width += getLegendWidth(name);
+  return width;
+}
+
 class Writer {
 public:
   Writer(const Graph &graph, const Caption &caption, raw_ostream &out)
       : graph(graph), caption(caption), out(out), layout(layOut(graph)) {}
 
   void write(bool isInline) {
-    legend = getLegend(graph);
     double header = isInline ? 16 : headerHeight;
-    double width = std::max(layout.width, isInline ? 0 : getLegendWidth() + 2 * margin);
+    double width = std::max(layout.width, isInline ? 0 : measureLegend(graph) + 2 * margin);
     double height = header + layout.height + margin;
     out << formatv("<svg class=\"tenon\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
                    "aria-labelledby=\"graph-title graph-desc\" viewBox=\"0 0 {0} {1}\" "
-                   "width=\"{0}\" height=\"{1}\">\n",
-                   number(width), number(height));
+                   "width=\"{0}\" height=\"{1}\" data-nodes=\"{2}\" "
+                   "data-operations=\"{3}\">\n",
+                   number(width), number(height), countNodes(layout.items), graph.nodes.size());
     out << "<title id=\"graph-title\">" << escape(caption.title) << "</title>\n"
         << "<desc id=\"graph-desc\">Graph of " << escape(caption.subtitle)
         << ". The residual stream runs from top to bottom; layers that repeat are drawn once."
         << "</desc>\n";
     if (!isInline) {
-      out << "<style>" << typeRules << getStyle("svg.tenon", false)
+      out << "<style>" << getTypeRules() << getStyle("svg.tenon", false)
           << "@media(prefers-color-scheme:dark){\n"
           << getStyle("svg.tenon", true) << "}\n</style>\n";
       out << formatv("<rect class=\"paper\" width=\"{0}\" height=\"{1}\"/>\n", number(width),
@@ -120,38 +134,27 @@ public:
     out << "</g>\n</svg>\n";
   }
 
-  static StringRef getTypeRules() { return typeRules; }
-
 private:
   void writeHeader() {
     out << formatv("<text class=\"heading\" x=\"{0}\" y=\"36\">{1}</text>\n", margin,
                    escape(caption.title))
         << formatv("<text class=\"subheading muted\" x=\"{0}\" y=\"56\">{1}</text>\n", margin,
                    escape(caption.subtitle))
-        << "<g class=\"legend\">\n";
-    double x = margin;
-    for (const std::string &name : legend) {
-      out << formatv("<g class=\"{0}\" transform=\"translate({1},70)\"><rect class=\"box\" "
-                     "width=\"12\" height=\"12\" rx=\"3\"/><text class=\"muted\" x=\"17\" "
-                     "y=\"10\">{0}</text></g>\n",
-                     name, number(x));
-      x += getLegendWidth(name);
-    }
+        << formatv("<g transform=\"translate({0},70)\">\n", margin);
+    writeLegend(graph, out);
     out << "</g>\n";
-  }
-
-  static double getLegendWidth(StringRef name) { return name.size() * 5.6 + 36; }
-
-  double getLegendWidth() const {
-    double width = 0;
-    for (const std::string &name : legend)
-      width += getLegendWidth(name);
-    return width;
   }
 
   //===--------------------------------------------------------------------===//
   // The stack
   //===--------------------------------------------------------------------===//
+
+  static int countNodes(ArrayRef<Item> items) {
+    int count = 0;
+    for (const Item &item : items)
+      count += item.nodes.size() + countNodes(item.items);
+    return count;
+  }
 
   void writeItems(ArrayRef<Item> items, double y, int depth) {
     for (const Item &item : items) {
@@ -252,6 +255,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   void writeText(StringRef style, double x, double y, StringRef text, StringRef anchor = "") {
+    if (text.empty())
+      return;
     out << formatv("<text class=\"{0}\" x=\"{1}\" y=\"{2}\"", style, number(x), number(y));
     if (!anchor.empty())
       out << " text-anchor=\"" << anchor << "\"";
@@ -326,10 +331,25 @@ private:
   const Caption &caption;
   raw_ostream &out;
   Layout layout;
-  std::vector<std::string> legend;
 };
 
 } // namespace
+
+void writeLegend(const Graph &graph, raw_ostream &out) {
+  out << "<g class=\"legend\">\n";
+  double x = 0;
+  auto add = [&](StringRef name, StringRef swatch) {
+    out << formatv("<g class=\"{0}\" transform=\"translate({1},0)\">{2}<text class=\"muted\" "
+                   "x=\"17\" y=\"10\">{0}</text></g>\n",
+                   name, number(x), swatch);
+    x += getLegendWidth(name);
+  };
+  for (const std::string &name : getLegend(graph))
+    add(name, "<rect class=\"box\" width=\"12\" height=\"12\" rx=\"3\"/>");
+  if (hasBarriers(graph))
+    add("after a barrier", "<path class=\"barrier\" d=\"M0 6H12\"/>");
+  out << "</g>\n";
+}
 
 void writeSvg(const Graph &graph, const Caption &caption, raw_ostream &out) {
   Writer(graph, caption, out).write(false);
