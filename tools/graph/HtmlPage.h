@@ -1,8 +1,6 @@
 // The picture as one HTML file: the SVG with pan and zoom, layers that fold, a panel with all that
-// is known of a node, and a switch between light and dark.
-//
-// Opened with #check, the page looks for faults of the layout in the browser's own measures (text
-// that leaves its box, boxes that overlap) and writes what it found into <body data-check>.
+// is known of a node, and a switch between light and dark. scripts/check-graph.sh looks at it in a
+// browser.
 #ifndef TENON_TOOLS_GRAPH_HTMLPAGE_H
 #define TENON_TOOLS_GRAPH_HTMLPAGE_H
 
