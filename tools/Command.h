@@ -26,14 +26,26 @@ struct CompileArguments {
   CompileOptions options;
   std::string weightsForm = "appended";
   std::string cpus = "native";
+  bool time = false; // say where it went
+  int64_t timeTokens = 512;
 
   void add(CLI::App &app);
   // Loads the model and compiles it to `output`.
   llvm::Error compile(const std::string &output, bool isQuiet);
 };
 
+// Ends `tenon` with exit code 1 without a message.
+struct Silent : llvm::ErrorInfo<Silent> {
+  static char ID;
+  void log(llvm::raw_ostream &) const override {}
+  std::error_code convertToErrorCode() const override {
+    return std::make_error_code(std::errc::invalid_argument);
+  }
+};
+
 using Action = std::function<llvm::Error()>;
 Action addCompile(CLI::App &app);
+Action addDiff(CLI::App &app);
 Action addGraph(CLI::App &app);
 Action addImport(CLI::App &app);
 Action addRun(CLI::App &app);

@@ -12,7 +12,8 @@ static int report(llvm::Error error) {
   llvm::handleAllErrors(std::move(error), [&](const llvm::ErrorInfoBase &info) {
     std::error_code kind = info.convertToErrorCode();
     code = kind == std::errc::not_supported ? 3 : kind == std::errc::state_not_recoverable ? 70 : 1;
-    llvm::errs() << "tenon: " << info.message() << '\n';
+    if (std::string message = info.message(); !message.empty())
+      llvm::errs() << "tenon: " << message << '\n';
   });
   return code;
 }
@@ -31,6 +32,7 @@ int main(int argc, char **argv) {
   add("import", "write the model file of a Hugging Face folder or a GGUF file", addImport);
   add("run", "compile a model into the cache, then run it", addRun);
   add("plan", "print parameters, shapes and memory of a model", addPlan);
+  add("diff", "say what differs between two graphs", addDiff);
   add("graph", "draw the graph of a phase as SVG or HTML", addGraph);
   add("tokenize", "tokenize text with a tokenizer file", addTokenize);
 

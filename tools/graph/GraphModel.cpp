@@ -5,6 +5,7 @@
 #include "ir/Sched.h"
 #include "tools/graph/Units.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -28,7 +29,7 @@ std::string toText(Attribute attribute) {
   if (auto integer = dyn_cast<IntegerAttr>(attribute))
     return std::to_string(integer.getInt());
   if (auto number = dyn_cast<FloatAttr>(attribute))
-    return llvm::formatv("{0:g}", number.getValueAsDouble()).str();
+    return toText(llvm::format("%.9g", number.getValueAsDouble()));
   if (auto string = dyn_cast<StringAttr>(attribute))
     return string.getValue().str();
   // An enum's value without its name: `half` of `#llm.rope_stylehalf`.
