@@ -81,8 +81,7 @@ private:
   int64_t getCacheBytes(Operation &op) {
     for (Value operand : op.getOperands())
       if (auto cache = dyn_cast<CacheType>(operand.getType()))
-        return getPositionBytes(cache) *
-               (isa<KVAppendOp>(op) ? workload.tokens : workload.context);
+        return getPositionBytes(cache) * (isa<KVAppendOp>(op) ? workload.tokens : workload.context);
     return 0;
   }
 
@@ -101,9 +100,7 @@ private:
           int64_t bias = linear.getBias() ? getElements(linear) : 0;
           return 2 * rows * linear.getWeight().getType().getNumElements() + bias;
         })
-        .Case([&](RopeOp rope) {
-          return 3 * rope.getHeads() * getElements(rope.getAngles());
-        })
+        .Case([&](RopeOp rope) { return 3 * rope.getHeads() * getElements(rope.getAngles()); })
         .Case([&](RopeAnglesOp angles) { return 2 * getElements(angles); })
         .Case([&](AttentionOp attention) {
           return getAttentionFlops(attention.getNumHeads(), attention.getHeadDim());
@@ -138,8 +135,7 @@ private:
   llvm::DenseSet<Value> scored;
 };
 
-void estimateBlock(Block &block, Estimator &estimator,
-                   llvm::MapVector<StringRef, Cost> &table) {
+void estimateBlock(Block &block, Estimator &estimator, llvm::MapVector<StringRef, Cost> &table) {
   for (Operation &op : block.without_terminator()) {
     if (isa<WeightOpInterface>(op))
       continue;

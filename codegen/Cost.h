@@ -42,9 +42,7 @@ struct Workload {
   int64_t context; // positions in the cache after the step
 
   // A prompt into an empty cache; the last row is scored.
-  static Workload prefill(int64_t tokens) {
-    return {tokens, 1, tokens * (tokens + 1) / 2, tokens};
-  }
+  static Workload prefill(int64_t tokens) { return {tokens, 1, tokens * (tokens + 1) / 2, tokens}; }
   // One token that sees `context` positions, its own among them.
   static Workload decode(int64_t context) { return {1, 1, context, context}; }
 };

@@ -28,10 +28,10 @@ struct NamedPhase {
 
 // By the names of the pipeline's points, without their `after-`.
 constexpr NamedPhase phases[] = {
-    {"textbook", Phase::textbook},     {"simplify", Phase::textbook},
-    {"cache", Phase::cache},           {"specialise", Phase::specialise},
-    {"fuse", Phase::fuse},             {"attention", Phase::attention},
-    {"weights", Phase::weights},       {"schedule", Phase::schedule},
+    {"textbook", Phase::textbook}, {"simplify", Phase::textbook},
+    {"cache", Phase::cache},       {"specialise", Phase::specialise},
+    {"fuse", Phase::fuse},         {"attention", Phase::attention},
+    {"weights", Phase::weights},   {"schedule", Phase::schedule},
 };
 
 llvm::Expected<NamedPhase> findPhase(StringRef name) {
@@ -117,8 +117,8 @@ private:
     StringRef wanted = arguments.function;
     wanted.consume_front("@");
     if (!llvm::is_contained(names, wanted))
-      return refused("--function: no function '" + wanted + "' here; accepted: " +
-                     llvm::join(names, ", "));
+      return refused("--function: no function '" + wanted +
+                     "' here; accepted: " + llvm::join(names, ", "));
     return wanted.str();
   }
 

@@ -120,8 +120,8 @@ private:
     std::vector<std::pair<int, int>> pairs = alignUnits(a, b);
     std::vector<std::string> reports;
     for (auto [from, to] : pairs) {
-      auto lines = compareNodes(from < 0 ? Nodes() : getNodes(a, from),
-                                to < 0 ? Nodes() : getNodes(b, to));
+      auto lines =
+          compareNodes(from < 0 ? Nodes() : getNodes(a, from), to < 0 ? Nodes() : getNodes(b, to));
       if (lines.empty() && from >= 0 && to >= 0 && a.getSignature(from) != b.getSignature(to))
         lines.push_back("~ the same operations, connected differently");
       reports.push_back(llvm::join(lines, "\n"));

@@ -94,9 +94,8 @@ static std::vector<std::pair<const Node *, const Node *>> takePairs(Nodes &from,
   std::vector<std::pair<const Node *, const Node *>> pairs;
   Nodes left;
   for (const Node *node : from) {
-    auto same = find_if(to, [&](const Node *other) {
-      return getTensors(*other) == getTensors(*node);
-    });
+    auto same =
+        find_if(to, [&](const Node *other) { return getTensors(*other) == getTensors(*node); });
     if (same == to.end()) {
       left.push_back(node);
       continue;

@@ -152,9 +152,8 @@ private:
 
   void addTags() {
     if (first.layer)
-      addTag("cache layer " + merge([](const Node &node) {
-               return std::to_string(node.layer.value_or(0));
-             }),
+      addTag("cache layer " +
+                 merge([](const Node &node) { return std::to_string(node.layer.value_or(0)); }),
              Family::cache);
     else if (std::string layers = mergeBodyLayers(); !layers.empty())
       addTag("cache layer " + layers, Family::cache);

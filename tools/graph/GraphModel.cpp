@@ -141,8 +141,7 @@ private:
     if (!shaped || shaped.getRank() != 2 || shaped.isDynamicDim(1))
       return {toText(type), 0};
     int64_t columns = shaped.getDimSize(1);
-    int64_t bits =
-        shaped.getElementType().isIntOrFloat() ? shaped.getElementTypeBitWidth() : 0;
+    int64_t bits = shaped.getElementType().isIntOrFloat() ? shaped.getElementTypeBitWidth() : 0;
     return {symbol.str() + "×" + std::to_string(columns), columns * bits / 8};
   }
 
@@ -192,8 +191,7 @@ private:
         brief = "kv";
       if (brief == "scale" || brief == "keys")
         continue;
-      text += (text.empty() ? "" : " · ") +
-              (brief == "style" ? value : brief.str() + " " + value);
+      text += (text.empty() ? "" : " · ") + (brief == "style" ? value : brief.str() + " " + value);
     }
     return text;
   }
@@ -339,7 +337,7 @@ private:
   }
 
   Graph &graph;
-  std::string rows;                                  // how many rows an activation has
+  std::string rows;                                     // how many rows an activation has
   llvm::DenseMap<Value, std::pair<int, int>> producers; // node and result
   llvm::DenseMap<Value, std::string> symbols;
   llvm::DenseMap<Value, Value> recipes; // of a kernel's weight arguments

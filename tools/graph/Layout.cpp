@@ -46,7 +46,7 @@ constexpr double columnGap = 28, rankGap = 44, entryY = 14, entryGap = 24, exitG
 struct Slot {
   int place; // in the block; -1: a line
   double width;
-  double x = 0; // of its middle
+  double x = 0;                       // of its middle
   std::vector<int> above, underneath; // slots of the ranks before and after
 };
 
@@ -118,9 +118,9 @@ private:
     ranks.assign(block.size(), 0);
     auto addRoutes = [&](int target, const Node &node) {
       for (const Input &input : node.inputs) {
-        int source = input.node < 0                       ? -2
+        int source = input.node < 0                      ? -2
                      : input.node == getPreviousStream() ? stream
-                                                          : findPlace(input.node);
+                                                         : findPlace(input.node);
         if (source == -2)
           continue;
         if (source == stream && target == stream) {
@@ -370,12 +370,15 @@ private:
 
   void drawStream() {
     const PlacedNode &node = item.nodes[streamNode];
-    double y = getBlockBottom() + exitGap;
     llvm::stable_sort(exits, [](auto &a, auto &b) { return a.first.x < b.first.x; });
-    for (auto &[from, isCache] : exits) {
-      double half = node.content.width / 2;
-      item.edges.push_back({EdgeKind::exit, {from, {streamX + half, y}}, isCache});
-      y += exitPitch;
+    bool isCircle = node.content.shape == Shape::circle;
+    double pitch = isCircle ? 9 : exitPitch, half = node.content.width / 2;
+    for (size_t i = 0; i < exits.size(); ++i) {
+      // Into a circle around its middle, into a box from its heading on.
+      double offset = (i - (isCircle ? (exits.size() - 1) / 2.0 : 0)) * pitch;
+      double inset = isCircle ? half - std::sqrt(std::max(0.0, half * half - offset * offset)) : 0;
+      Point to{streamX + half - inset, getBlockBottom() + exitGap + offset};
+      item.edges.push_back({EdgeKind::exit, {exits[i].first, to}, exits[i].second});
     }
     if (isResidual)
       item.edges.push_back({EdgeKind::stream, {{streamX, 0}, {streamX, node.y}}, false});
@@ -407,8 +410,7 @@ private:
     }
     const PlacedNode &node = item.nodes[streamNode];
     if (!graph.nodes[unit.stream].results.empty())
-      addLabel({streamX - 8, node.y + node.content.height + 15}, true, graph.nodes[unit.stream],
-               0);
+      addLabel({streamX - 8, node.y + node.content.height + 15}, true, graph.nodes[unit.stream], 0);
   }
 
   const Graph &graph;

@@ -1,9 +1,9 @@
 // See SvgWriter.h.
 #include "tools/graph/SvgWriter.h"
+#include "tools/graph/Layout.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
-#include "tools/graph/Layout.h"
 #include <cmath>
 #include <set>
 
@@ -48,8 +48,7 @@ Caption makeCaption(const Graph &graph, StringRef phase) {
   std::string subtitle = "@" + graph.function;
   if (!phase.empty())
     subtitle += " · " + phase.str();
-  subtitle += formatv(" · {0} operations · {1} of weights", graph.nodes.size(),
-                      formatBytes(bytes));
+  subtitle += formatv(" · {0} operations · {1} of weights", graph.nodes.size(), formatBytes(bytes));
   return {graph.model.empty() ? "module" : graph.model, subtitle};
 }
 
@@ -160,8 +159,7 @@ private:
     for (const Item &item : items) {
       out << formatv("<g class=\"item{0}\" data-h=\"{1}\"{2} transform=\"translate(0,{3})\">\n",
                      item.count ? " group" : "", number(item.height),
-                     item.count ? formatv(" data-count=\"{0}\"", item.count).str() : "",
-                     number(y));
+                     item.count ? formatv(" data-count=\"{0}\"", item.count).str() : "", number(y));
       if (item.count)
         writeGroup(item, depth, &item == &items.back());
       else
@@ -218,8 +216,8 @@ private:
   static std::string makeStep(Point a, Point b) {
     double radius = std::min(8.0, std::abs(b.x - a.x) / 2), side = b.x < a.x ? -radius : radius;
     double y = std::max((a.y + b.y) / 2, b.y - 18);
-    return formatv("V{0}Q{1} {2} {3} {2}H{4}Q{5} {2} {5} {6}V{7}", number(y - radius),
-                   number(a.x), number(y), number(a.x + side), number(b.x - side), number(b.x),
+    return formatv("V{0}Q{1} {2} {3} {2}H{4}Q{5} {2} {5} {6}V{7}", number(y - radius), number(a.x),
+                   number(y), number(a.x + side), number(b.x - side), number(b.x),
                    number(y + radius), number(b.y));
   }
 
@@ -271,8 +269,7 @@ private:
 
   void writeNode(const PlacedNode &node) {
     const Content &content = node.content;
-    StringRef family =
-        content.shape == Shape::fused ? StringRef("fused") : getName(content.family);
+    StringRef family = content.shape == Shape::fused ? StringRef("fused") : getName(content.family);
     out << formatv("<g class=\"node {0}\" transform=\"translate({1},{2})\">", family,
                    number(node.x), number(node.y))
         << "<title>" << escape(content.tooltip) << "</title>";

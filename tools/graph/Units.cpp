@@ -37,8 +37,7 @@ static std::vector<int> findStream(const Graph &graph) {
           distance[input.node] = std::max(distance[input.node], distance[index] + 1);
   int source = last;
   for (int index = 0; index <= last; ++index)
-    if (distance[index] > distance[source] &&
-        llvm::none_of(graph.nodes[index].inputs, feeds))
+    if (distance[index] > distance[source] && llvm::none_of(graph.nodes[index].inputs, feeds))
       source = index;
 
   // Immediate dominators, in program order: where the paths to all inputs meet.

@@ -51,17 +51,16 @@ protected:
 TEST_F(CostTest, decodesOneToken) {
   EXPECT_THAT(estimateCost(getFunction(), Workload::decode(5)),
               UnorderedElementsAre(
-                  Pair("embedding", FieldsAre(1, 16, 0, 0)),          // a row of 4
-                  Pair("rms_norm", FieldsAre(1, 16, 0, 16)),          // 4 of 4 elements
+                  Pair("embedding", FieldsAre(1, 16, 0, 0)), // a row of 4
+                  Pair("rms_norm", FieldsAre(1, 16, 0, 16)), // 4 of 4 elements
                   // q 2*4*4, k 2*2*4 + 2, o 2*4*4, head 2*8*4; 64 + 32 + 8 + 64 + 128 bytes
                   Pair("linear", FieldsAre(4, 296, 0, 32 + 18 + 32 + 64)),
-                  Pair("rope_angles", FieldsAre(1, 8, 0, 4)),         // 2 of 2 elements
-                  Pair("rope", FieldsAre(1, 0, 0, 12)),               // 3 of 4 elements
-                  Pair("kv_append", FieldsAre(1, 0, 16, 0)),          // 2 + 2 elements
-                  Pair("paged_attention", FieldsAre(1, 0, 80, 120)),  // 5 keys, 2 heads, 4*2 + 4
-                  Pair("activation", FieldsAre(1, 0, 0, 16)),         // 4 of 4 elements
-                  Pair("add", FieldsAre(1, 0, 0, 4)),
-                  Pair("gather_rows", FieldsAre(1, 0, 0, 0))));
+                  Pair("rope_angles", FieldsAre(1, 8, 0, 4)),        // 2 of 2 elements
+                  Pair("rope", FieldsAre(1, 0, 0, 12)),              // 3 of 4 elements
+                  Pair("kv_append", FieldsAre(1, 0, 16, 0)),         // 2 + 2 elements
+                  Pair("paged_attention", FieldsAre(1, 0, 80, 120)), // 5 keys, 2 heads, 4*2 + 4
+                  Pair("activation", FieldsAre(1, 0, 0, 16)),        // 4 of 4 elements
+                  Pair("add", FieldsAre(1, 0, 0, 4)), Pair("gather_rows", FieldsAre(1, 0, 0, 0))));
 }
 
 TEST_F(CostTest, scoresOneRowOfAPrompt) {

@@ -43,16 +43,17 @@ TEST_F(DiffTest, layersAreToldOnce) {
 }
 
 TEST_F(DiffTest, removedLayers) {
-  EXPECT_EQ(compare(makeModel(4), makeModel(2)), "@main\n"
-                                                 "  in each of 2 layers:\n"
-                                                 "    - llm.rms_norm\n"
-                                                 "    - llm.linear\n"
-                                                 "    - llm.add\n"
-                                                 "  operations                          before   after\n"
-                                                 "    llm.add                                4       2\n"
-                                                 "    llm.linear                             5       3\n"
-                                                 "    llm.rms_norm                           4       2\n"
-                                                 "    total                                 14       8\n");
+  EXPECT_EQ(compare(makeModel(4), makeModel(2)),
+            "@main\n"
+            "  in each of 2 layers:\n"
+            "    - llm.rms_norm\n"
+            "    - llm.linear\n"
+            "    - llm.add\n"
+            "  operations                          before   after\n"
+            "    llm.add                                4       2\n"
+            "    llm.linear                             5       3\n"
+            "    llm.rms_norm                           4       2\n"
+            "    total                                 14       8\n");
 }
 
 TEST_F(DiffTest, otherWiring) {
@@ -67,8 +68,8 @@ TEST_F(DiffTest, weightsByTheirTensors) {
 }
 
 TEST_F(DiffTest, functionsThatComeAndGo) {
-  std::string twice = replace(makeModel(1), "@main", "@prefill") +
-                      replace(makeModel(1), "@main", "@decode");
+  std::string twice =
+      replace(makeModel(1), "@main", "@prefill") + replace(makeModel(1), "@main", "@decode");
   EXPECT_EQ(compare(makeModel(1), twice), "@main → @prefill\n@main → @decode\n");
   EXPECT_EQ(compare(twice, replace(makeModel(1), "@main", "@decode")), "- @prefill\n");
 }

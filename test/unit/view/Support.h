@@ -21,16 +21,16 @@ protected:
 
   // @main that embeds, runs `layers` gated or plain layers, and scores.
   std::string makeModel(int layers, const std::string &extra = "") {
-    std::string text = R"(func.func @main(%b: !llm.batch) -> (tensor<?x8xf32> {llm.result = "logits"}) {
+    std::string text =
+        R"(func.func @main(%b: !llm.batch) -> (tensor<?x8xf32> {llm.result = "logits"}) {
       %e = llm.weight "embed.weight" : <8x4xf32>
       %x0 = llm.embedding %b, %e : <8x4xf32>
 )";
     for (int i = 0; i < layers; ++i) {
       std::string n = std::to_string(i);
-      text += "%n" + n + " = llm.weight \"layers." + n + ".norm.weight\" : <4xf32>\n" +
-              "%w" + n + " = llm.weight \"layers." + n + ".up_proj.weight\" : <4x4xf32>\n" +
-              "%y" + n + " = llm.rms_norm %x" + n + ", %n" + n +
-              " eps 1.0e-5 : tensor<?x4xf32>, <4xf32>\n" +
+      text += "%n" + n + " = llm.weight \"layers." + n + ".norm.weight\" : <4xf32>\n" + "%w" + n +
+              " = llm.weight \"layers." + n + ".up_proj.weight\" : <4x4xf32>\n" + "%y" + n +
+              " = llm.rms_norm %x" + n + ", %n" + n + " eps 1.0e-5 : tensor<?x4xf32>, <4xf32>\n" +
               "%z" + n + " = llm.linear %y" + n + ", %w" + n + " : tensor<?x4xf32>, <4x4xf32>\n" +
               "%x" + std::to_string(i + 1) + " = llm.add %x" + n + ", %z" + n +
               " : tensor<?x4xf32>\n";
