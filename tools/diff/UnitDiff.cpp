@@ -2,7 +2,6 @@
 #include "tools/diff/UnitDiff.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
-#include <set>
 
 using namespace llvm;
 using namespace tenon::graph;
@@ -45,12 +44,15 @@ static StringRef getColumns(const ResultInfo &result) {
 }
 
 static void compareOps(const OpInfo &before, const OpInfo &after, StringRef name,
-                       std::set<std::string> &lines) {
+                       std::vector<std::string> &lines) {
   auto report = [&](const Twine &what, StringRef from, StringRef to) {
-    if (from != to)
-      lines.insert(("~ " + name + ": " + what + " " + (from.empty() ? "(none)" : from) + " → " +
-                    (to.empty() ? "(none)" : to))
-                       .str());
+    if (from == to)
+      return;
+    std::string line = ("~ " + name + ": " + what + " " + (from.empty() ? "(none)" : from) + " → " +
+                        (to.empty() ? "(none)" : to))
+                           .str();
+    if (!is_contained(lines, line))
+      lines.push_back(line);
   };
   std::map<std::string, std::pair<std::string, std::string>> attributes;
   for (const auto &[key, value] : before.attributes)
@@ -71,7 +73,7 @@ static void compareOps(const OpInfo &before, const OpInfo &after, StringRef name
     report("result", getColumns(before.results[i]), getColumns(after.results[i]));
 }
 
-static void compareKind(const Node &before, const Node &after, std::set<std::string> &lines) {
+static void compareKind(const Node &before, const Node &after, std::vector<std::string> &lines) {
   std::string kind = getKind(before);
   std::string name = StringRef(kind).split(" {").first.str();
   compareOps(before, after, name, lines);
@@ -137,7 +139,7 @@ std::vector<std::string> compareNodes(const Nodes &before, const Nodes &after) {
       find(node).second.push_back(node);
 
   std::vector<std::string> removed, added;
-  std::set<std::string> changed;
+  std::vector<std::string> changed;
   for (auto &[kind, nodes] : kinds) {
     auto &[from, to] = nodes;
     for (const auto &[before, after] : takePairs(from, to))

@@ -62,10 +62,11 @@ void describeRecipe(Value weight, WeightUse &use) {
     describeRecipe(operand, use);
   StringRef step = op->getName().stripDialect();
   step.consume_front("weight_");
-  // Q and K are often reordered alike before they are joined.
-  if (!use.recipe.empty() && StringRef(use.recipe).ends_with(step))
-    return;
-  use.recipe += (use.recipe.empty() ? "" : ", ") + step.str();
+  // What happens to each of several tensors is told once.
+  SmallVector<StringRef> steps;
+  StringRef(use.recipe).split(steps, ", ", -1, false);
+  if (!llvm::is_contained(steps, step))
+    use.recipe += (use.recipe.empty() ? "" : ", ") + step.str();
 }
 
 //===----------------------------------------------------------------------===//

@@ -185,7 +185,9 @@ private:
       for (int step = 0; step < rankCount; ++step) {
         int rank = sweep % 2 ? rankCount - 1 - step : step;
         std::vector<double> wanted = getWanted(rank, sweep % 2);
-        llvm::stable_sort(order[rank], [&](int a, int b) { return wanted[a] < wanted[b]; });
+        llvm::sort(order[rank], [&](int a, int b) {
+          return std::pair(wanted[a], slots[rank][a].x) < std::pair(wanted[b], slots[rank][b].x);
+        });
         for (auto [index, slot] : llvm::enumerate(order[rank]))
           slots[rank][slot].x = index;
       }
@@ -295,7 +297,7 @@ private:
         double x = hasSlot ? getX(rank, other.slots[other.slots.size() - 2]) : streamX;
         entries.push_back({x, &other});
       }
-    llvm::stable_sort(entries, [](auto &a, auto &b) { return a.first < b.first; });
+    llvm::sort(entries); // of equals the earlier route first
     int index = llvm::find_if(entries, [&](auto &entry) { return entry.second == &route; }) -
                 entries.begin();
     double pitch = std::min(40.0, node.content.width / (entries.size() + 1));
@@ -370,7 +372,7 @@ private:
 
   void drawStream() {
     const PlacedNode &node = item.nodes[streamNode];
-    llvm::stable_sort(exits, [](auto &a, auto &b) { return a.first.x < b.first.x; });
+    llvm::sort(exits, [](auto &a, auto &b) { return a.first.x < b.first.x; });
     bool isCircle = node.content.shape == Shape::circle;
     double pitch = isCircle ? 9 : exitPitch, half = node.content.width / 2;
     for (size_t i = 0; i < exits.size(); ++i) {

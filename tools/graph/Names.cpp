@@ -131,7 +131,7 @@ std::string getShortName(ArrayRef<std::string> tensors) {
   if (parts.empty())
     return "";
   // q_proj, k_proj or attn_q, attn_k: what they share once.
-  auto [beginning, ending] = std::pair(StringRef(), StringRef());
+  StringRef beginning, ending;
   if (size_t at = parts[0].rfind('_'); at != StringRef::npos && parts.size() > 1) {
     beginning = parts[0].take_front(at + 1);
     ending = parts[0].drop_front(at);
