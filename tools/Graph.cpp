@@ -103,7 +103,8 @@ private:
     llvm::Expected<Model> model = loadModel(context, arguments.model.path, *options);
     if (model || !options->weights.empty())
       return model;
-    llvm::consumeError(model.takeError());
+    llvm::errs() << "note: " << llvm::toString(model.takeError())
+                 << "; drawn without knowing how weights are stored\n";
     options->needWeights = false;
     return loadModel(context, arguments.model.path, *options);
   }

@@ -24,9 +24,9 @@ static std::optional<tenon_trailer> readTrailer(StringRef bytes) {
 }
 
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> open(StringRef path) {
-  // Text only: an executable is mapped, so that its weights are never read.
+  // Mapped, so that an executable's weights are never read.
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/path.ends_with(".mlir"));
+                                            /*RequiresNullTerminator=*/false);
   if (!buffer)
     return refused("cannot read " + path + ": " + buffer.getError().message());
   return std::move(*buffer);
@@ -66,12 +66,15 @@ llvm::Expected<OwningOpRef<ModuleOp>> readModule(MLIRContext &context, StringRef
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> file = open(path);
   if (!file)
     return file.takeError();
-  StringRef text = (*file)->getBuffer();
-  if (!path.ends_with(".mlir")) {
-    llvm::Expected<StringRef> found = findSection(path, text, section);
+  // The parser reads up to a zero, which does not follow a section.
+  std::string text;
+  if (path.ends_with(".mlir")) {
+    text = (*file)->getBuffer().str();
+  } else {
+    llvm::Expected<StringRef> found = findSection(path, (*file)->getBuffer(), section);
     if (!found)
       return found.takeError();
-    text = *found;
+    text = found->str();
   }
   context.loadDialect<llm::LLMDialect, sched::SchedDialect, func::FuncDialect,
                       memref::MemRefDialect>();
