@@ -71,7 +71,7 @@ svg.tenon .fused>.box{stroke-width:1.8px}
 svg.tenon .view>.box{stroke-dasharray:3 2.5}
 svg.tenon .frame{stroke-width:1px}
 svg.tenon .edge{fill:none;stroke-width:1.3px}
-svg.tenon .stream{fill:none;stroke-width:2.6px;stroke-linecap:round}
+svg.tenon .stream{fill:none;stroke-width:2.6px}
 svg.tenon .cached{stroke-dasharray:4 3}
 svg.tenon .barrier{stroke-width:2px;stroke-dasharray:2 3}
 )css";
