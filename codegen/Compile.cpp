@@ -63,10 +63,6 @@ public:
       : module(module), weights(weights), facts(facts), options(options) {}
 
   llvm::Error run() {
-    llvm::Expected<std::unique_ptr<Backend>> made = createBackend(options.target);
-    if (!made)
-      return made.takeError();
-    backend = std::move(*made);
     std::optional<Phase> last = llvm::StringSwitch<std::optional<Phase>>(options.emit)
                                     .Case("textbook", Phase::textbook)
                                     .Case("llm", Phase::weights)
@@ -94,8 +90,11 @@ public:
     return writeArtefact(*native, sched);
   }
 
-private:
   llvm::Error runPasses(Phase last) {
+    llvm::Expected<std::unique_ptr<Backend>> made = createBackend(options.target);
+    if (!made)
+      return made.takeError();
+    backend = std::move(*made);
     for (const std::string &name : options.disabledPasses)
       if (!PassInfo::lookup(name))
         return refused("--disable: unknown pass '" + name +
@@ -126,6 +125,8 @@ private:
       manager.addPass(std::make_unique<Look>([this, point, &dumped, &dumps] {
         if (point == "after-weights")
           graph = print();
+        if (options.atPoint)
+          options.atPoint(point, module);
         if (!options.dumpFolder.empty() && !dumped)
           dumped = dump(point, dumps++);
       }));
@@ -142,6 +143,8 @@ private:
             ".failed.mlir",
         options.getPlugin);
     failure.watch(manager);
+    if (options.beforePasses)
+      options.beforePasses(manager);
     if (failed(manager.run(module))) {
       llvm::consumeError(std::move(dumped));
       return failure.explain(message);
@@ -149,6 +152,7 @@ private:
     return dumped;
   }
 
+private:
   // Writes <folder>/NN-<point>.mlir.
   llvm::Error dump(StringRef point, int number) {
     if (std::error_code code = llvm::sys::fs::create_directories(options.dumpFolder))
@@ -340,6 +344,10 @@ private:
 llvm::Error compileModel(ModuleOp module, WeightSource *weights, const ModelFacts &facts,
                          const CompileOptions &options) {
   return Compiler(module, weights, facts, options).run();
+}
+
+llvm::Error runPasses(ModuleOp module, const CompileOptions &options, Phase last) {
+  return Compiler(module, nullptr, {}, options).runPasses(last);
 }
 
 } // namespace tenon

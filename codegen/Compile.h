@@ -5,6 +5,7 @@
 
 #include "codegen/Backend.h"
 #include "ir/WeightSource.h"
+#include "passes/Pipeline.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace tenon {
@@ -36,12 +37,19 @@ struct CompileOptions {
   std::string dumpFolder;         // write the IR after each phase there
   bool verifyNumerically = false; // run the module before and after each pass and compare
   std::function<void(llvm::StringRef)> progress;
+  // Sees the module at each point of the pipeline.
+  std::function<void(llvm::StringRef point, mlir::ModuleOp)> atPoint;
+  // May add instrumentation before the passes run.
+  std::function<void(mlir::PassManager &)> beforePasses;
 };
 
 // Compiles and writes `output`, or standard output for IR when it is "-". `weights` may be null for
 // IR.
 llvm::Error compileModel(mlir::ModuleOp module, WeightSource *weights, const ModelFacts &facts,
                          const CompileOptions &options);
+
+// Only the passes up to and including `last`, as the target wants them.
+llvm::Error runPasses(mlir::ModuleOp module, const CompileOptions &options, Phase last);
 
 } // namespace tenon
 

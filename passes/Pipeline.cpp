@@ -12,20 +12,21 @@ using namespace mlir;
 
 namespace tenon {
 
-// "NAME" or "NAME{options}"; nested where the pass is for functions.
+// "NAME" or "NAME{options}", nested where the pass is for functions; parsePassPipeline would not nest.
 static LogicalResult addInsertion(StringRef pass, OpPassManager &manager, raw_ostream &errors) {
   auto [name, options] = pass.split('{');
   options.consume_back("}");
   const PassInfo *info = PassInfo::lookup(name);
-  if (!info)
-    return failure();
-  manager.setNesting(OpPassManager::Nesting::Implicit);
-  LogicalResult result = info->addToPipeline(manager, options, [&](const Twine &message) {
+  auto report = [&](const Twine &message) {
     errors << message;
     return failure();
-  });
-  manager.setNesting(OpPassManager::Nesting::Explicit);
-  return result;
+  };
+  OpPassManager probe; // takes a pass over any operation
+  if (!info || failed(info->addToPipeline(probe, options, report)))
+    return failure();
+  std::optional<StringRef> over = probe.begin()->getOpName();
+  bool isNested = over && *over != ModuleOp::getOperationName();
+  return info->addToPipeline(isNested ? manager.nest(*over) : manager, options, report);
 }
 
 namespace {

@@ -25,6 +25,7 @@ PACKAGES='
   libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libutf8proc-dev libfmt-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   zlib1g-dev libzstd-dev libxml2-dev
+  chromium
 '
 
 # PyPI wheels: name==version sha256.

@@ -7,6 +7,7 @@
 # files by %source, golden data by %oracle, model files by %models.
 
 import os
+import shutil
 import sys
 
 import lit.formats
@@ -36,11 +37,14 @@ for name in ("HOME", "TENON_CACHE", "XDG_CACHE_HOME", "ASAN_OPTIONS", "UBSAN_OPT
         config.environment[name] = os.environ[name]
 
 # REQUIRES: smollm2        the real model is in the cache (scripts/install-deps.sh puts it there)
+# REQUIRES: chromium       a browser, to look at what `tenon graph` draws
 # UNSUPPORTED: sanitized   what links an executable against the runtime cannot be sanitized
 cache = os.environ.get("TENON_CACHE") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tenon"
 )
 if os.path.exists(os.path.join(cache, "models", "SmolLM2-135M-Instruct.Q4_1.gguf")):
     config.available_features.add("smollm2")
+if shutil.which("chromium"):
+    config.available_features.add("chromium")
 if config.sanitized:
     config.available_features.add("sanitized")

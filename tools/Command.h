@@ -29,15 +29,28 @@ struct CompileArguments {
   std::string cpus = "native";
   std::vector<std::string> insertions; // POINT:PASS
   std::vector<std::string> remarks;    // kinds to print: "missed", "passed"
+  bool time = false; // say where it went
+  int64_t timeTokens = 512;
 
   void add(CLI::App &app);
   // Loads the model and compiles it to `output`.
   llvm::Error compile(const std::string &output, bool isQuiet);
 };
 
+// Ends `tenon` with exit code 1 without a message.
+struct Silent : llvm::ErrorInfo<Silent> {
+  static char ID;
+  void log(llvm::raw_ostream &) const override {}
+  std::error_code convertToErrorCode() const override {
+    return std::make_error_code(std::errc::invalid_argument);
+  }
+};
+
 using Action = std::function<llvm::Error()>;
 Action addBisect(CLI::App &app);
 Action addCompile(CLI::App &app);
+Action addDiff(CLI::App &app);
+Action addGraph(CLI::App &app);
 Action addImport(CLI::App &app);
 Action addNew(CLI::App &app);
 Action addRun(CLI::App &app);

@@ -5,6 +5,7 @@
 #include "plugin/Loader.h"
 #include "tools/Command.h"
 #include "tools/Locations.h"
+#include "tools/Timing.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <chrono>
@@ -87,6 +88,9 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
   if (llvm::Error error = createBackend(options.target).takeError())
     return error;
   auto start = std::chrono::steady_clock::now();
+  Timing timing;
+  if (time)
+    timing.attach(options, timeTokens);
   auto progress = [&](llvm::StringRef what) {
     if (isQuiet)
       return;
@@ -96,6 +100,7 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
   };
 
   progress("reading " + model.path);
+  timing.begin("loading");
   MLIRContext context(MLIRContext::Threading::DISABLED);
   if (!remarks.empty())
     printRemarks(context, remarks, llvm::errs());
@@ -122,11 +127,18 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
   options.onednnPath = getOneDNNPath();
   if (auto licences = llvm::MemoryBuffer::getFile(getLicencesFile()))
     options.licences = (*licences)->getBuffer().str();
-  options.progress = progress;
+  options.progress = [&](llvm::StringRef what) {
+    timing.begin(what);
+    progress(what);
+  };
   ModelFacts facts{loaded->name, loaded->architecture, loaded->digest,   loaded->parameters,
                    loaded->eos,  loaded->stop,         loaded->tokenizer};
+  timing.begin("running passes");
   if (llvm::Error error = compileModel(*loaded->module, loaded->weights.get(), facts, options))
     return error;
+  timing.end();
+  if (time)
+    timing.print(llvm::errs());
   if (output != "-")
     progress("wrote " + output);
   return llvm::Error::success();
@@ -139,6 +151,11 @@ Action addCompile(CLI::App &app) {
   app.add_option("-o", *output,
                  "where to write; default: the model's name, or standard output for IR");
   app.add_option("--emit", arguments->options.emit, "exe, lib, obj, llvm, sched, llm or textbook");
+  app.add_flag("--time", arguments->time,
+               "print seconds of each step and pass, bytes and FLOPs of each kind of operation");
+  app.add_option("--time-tokens", arguments->timeTokens,
+                 "prompt and cached positions that --time reckons with; 512")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30));
   return [=]() -> llvm::Error {
     const std::string &emit = arguments->options.emit;
     bool isText = emit == "textbook" || emit == "llm" || emit == "sched" || emit == "llvm";

@@ -13,7 +13,8 @@ static int report(llvm::Error error) {
   llvm::handleAllErrors(std::move(error), [&](const llvm::ErrorInfoBase &info) {
     std::error_code kind = info.convertToErrorCode();
     code = kind == std::errc::not_supported ? 3 : kind == std::errc::state_not_recoverable ? 70 : 1;
-    llvm::errs() << "tenon: " << info.message() << '\n';
+    if (std::string message = info.message(); !message.empty())
+      llvm::errs() << "tenon: " << message << '\n';
   });
   return code;
 }
@@ -35,6 +36,8 @@ int main(int argc, char **argv) {
   add("new", "write the project of a new pass, operation or backend", addNew);
   add("plan", "print parameters, shapes and memory of a model", addPlan);
   add("plugins", "list the loaded plugins and what they add", addPlugins);
+  add("diff", "say what differs between two graphs", addDiff);
+  add("graph", "draw the graph of a phase as SVG or HTML", addGraph);
   add("tokenize", "tokenize text with a tokenizer file", addTokenize);
 
   if (llvm::Error error = PluginLoader::get().loadFromEnvironment())
