@@ -230,16 +230,15 @@ template <class T> T get(const uint8_t *at) {
 // One element of a group of 32 columns: scale · code + min.
 float readGroup(PackedFormat format, const uint8_t *group, int64_t row, int64_t column) {
   const uint8_t *lines = group + (format == PackedFormat::S8G16 ? 128 : 64);
-  if (format == PackedFormat::U4M || format == PackedFormat::U8M) {
-    uint8_t code = lines[column / 4 * 64 + row * 4 + column % 4];
-    if (format == PackedFormat::U4M)
-      code = lines[column / 8 * 64 + row * 4 + column % 4] >> (column % 8 / 4 * 4) & 15;
+  int64_t place = row * 4 + column % 4;
+  int code = format == PackedFormat::U4M
+                 ? lines[column / 8 * 64 + place] >> (column % 8 / 4 * 4) & 15
+                 : lines[column / 4 * 64 + place];
+  if (format == PackedFormat::U4M || format == PackedFormat::U8M)
     return halfToFloat(get<uint16_t>(group + 2 * row)) * float(code) +
            halfToFloat(get<uint16_t>(group + 32 + 2 * row));
-  }
   int64_t half = format == PackedFormat::S8G16 ? column / 16 : 0;
-  return get<float>(group + 64 * half + 4 * row) *
-         float(lines[column / 4 * 64 + row * 4 + column % 4] - 128);
+  return get<float>(group + 64 * half + 4 * row) * float(code - 128);
 }
 
 } // namespace

@@ -183,8 +183,14 @@ const ObservedModel *Observation::find(StringRef name) const {
 
 Observation Observer::observe(ModuleOp module) {
   ++generation;
-  if (std::optional<int64_t> rows = getVocabulary(module))
-    vocabulary = std::min(vocabulary.value_or(*rows), *rows);
+  // Ids stay what they were for the first module.
+  std::string tooLarge;
+  if (std::optional<int64_t> rows = getVocabulary(module)) {
+    if (!vocabulary)
+      vocabulary = rows;
+    else if (*rows < *vocabulary)
+      tooLarge = "an embedding has " + std::to_string(*rows) + " rows, fewer than before";
+  }
 
   std::vector<std::unique_ptr<Function>> functions;
   std::string wholeText; // programs use the module's kernels and weights
@@ -234,7 +240,8 @@ Observation Observer::observe(ModuleOp module) {
   for (const auto &function : functions)
     if (function->unchecked.empty())
       ops.push_back(function->op);
-  std::string tooLarge = llvm::toString(engine.begin(ops));
+  if (llvm::Error error = engine.begin(ops))
+    tooLarge = llvm::toString(std::move(error));
 
   Observation observation;
   for (const Model &model : models) {

@@ -21,6 +21,23 @@ static std::string getText(Type type) {
   return text;
 }
 
+// What a batch of a few dozen tokens may need for one value, a cache or an arena.
+static constexpr int64_t mostBytes = int64_t(1) << 30;
+
+static llvm::Error tooLarge(const llvm::Twine &what) {
+  return refused(what + " would take more than " + llvm::Twine(mostBytes >> 20) + " MiB");
+}
+
+// Whether rows of so many columns fit; no batch has more than 100 rows.
+static bool fits(int64_t columns) { return columns <= mostBytes / int64_t(sizeof(float)) / 100; }
+
+static bool fits(CacheType cache) {
+  int64_t layer = 2 * TENON_BLOCK_TOKENS * int64_t(sizeof(float)) * 10; // no pool has more blocks
+  return cache.getHeads() <= mostBytes && cache.getHeadDim() <= mostBytes / cache.getHeads() &&
+         cache.getLayers() <= mostBytes &&
+         cache.getWidth() <= mostBytes / layer / cache.getLayers();
+}
+
 static llvm::Expected<FunctionShape> getFunctionShape(func::FuncOp function) {
   FunctionShape shape;
   if (!function.getBody().hasOneBlock())
@@ -29,10 +46,14 @@ static llvm::Expected<FunctionShape> getFunctionShape(func::FuncOp function) {
     if (auto cache = dyn_cast<CacheType>(type)) {
       if (shape.cache)
         return refused("it takes two caches");
+      if (!fits(cache))
+        return tooLarge("its cache");
       shape.cache = cache;
     } else if (auto rows = dyn_cast<RankedTensorType>(type);
                rows && rows.getRank() == 2 && rows.getElementType().isF32() &&
                rows.isDynamicDim(0) && !rows.isDynamicDim(1)) {
+      if (!fits(rows.getDimSize(1)))
+        return tooLarge("an argument");
       shape.rows.push_back(rows.getDimSize(1));
     } else if (!isa<BatchType, WeightType>(type)) {
       return refused("it takes an argument of type " + getText(type));
@@ -51,8 +72,13 @@ static llvm::Expected<FunctionShape> getFunctionShape(func::FuncOp function) {
   return shape;
 }
 
-static FunctionShape getProgramShape(sched::ProgramOp program) {
+static llvm::Expected<FunctionShape> getProgramShape(sched::ProgramOp program) {
   FunctionShape shape;
+  if (!fits(program.getTokenBytes() + program.getScoredBytes()))
+    return tooLarge("its arena");
+  for (auto buffer : program.getOps<sched::BufferOp>())
+    if (!fits(sched::getRowStride(buffer.getType())))
+      return tooLarge("a buffer");
   for (auto output : program.getOps<sched::OutputOp>())
     shape.results.push_back(output.getName().str());
   // Each operand is a layer of the whole.
@@ -63,6 +89,8 @@ static FunctionShape getProgramShape(sched::ProgramOp program) {
     shape.cache = CacheType::get(program.getContext(), layers, type.getHeads(), type.getHeadDim(),
                                  type.getElementType());
   }
+  if (shape.cache && !fits(shape.cache))
+    return tooLarge("its cache");
   shape.isDecode = program.getSymName() == "decode";
   return shape;
 }
@@ -116,7 +144,8 @@ struct OwnedKernel {
 
 } // namespace
 
-// The kernel that computes one operation: its operands are `captures`.
+// The kernel that computes one operation: its operands are `captures`. llm-to-sched makes kernels
+// in its own way, and is checked against this one.
 static sched::KernelOp makeKernel(Operation *op, ArrayRef<Value> captures) {
   MLIRContext *context = op->getContext();
   SmallVector<Type> inputs{BatchType::get(context)}, results;
@@ -375,6 +404,8 @@ private:
         continue;
       kind = kinds.lookup(result);
       int64_t count = getCount(kind), columns = getColumns(result);
+      if (!fits(columns))
+        return tooLarge("a result of '" + op->getName().getStringRef() + "'");
       define(result, {kind, count, columns, std::vector<float>(count * columns, NAN)});
       operands.push_back({rows[result]->data.data(), true, kind, columns});
     }

@@ -64,7 +64,7 @@ llvm::Error WeightValues::begin(ArrayRef<Value> weights) {
     if (wanted.insert(describe(weight)).second)
       bytes += getBytes(cast<WeightType>(weight.getType()));
   if (bytes > mostBytes)
-    return refused("its weights would take " + llvm::Twine(bytes >> 20) + " MiB as f32, of " +
+    return refused("the weights would take " + llvm::Twine(bytes >> 20) + " MiB as f32, of " +
                    llvm::Twine(mostBytes >> 20) + " at most; --set layers=1 may do");
   for (auto entry = known.begin(); entry != known.end();) {
     auto old = entry++;

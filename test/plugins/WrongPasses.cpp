@@ -20,12 +20,10 @@ struct PairHeads : PassWrapper<PairHeads, OperationPass<ModuleOp>> {
 
   void runOnOperation() override {
     getOperation().walk([](RepeatKVOp op) {
-      int64_t heads = op.getHeads(), times = op.getTimes(), dim = getColumns(op.getInput()) / heads;
-      // Copies of the whole row, one behind another, by way of one head that is as wide as the row.
+      // Copies of the whole row, one behind another: one head that is as wide as the row.
       OpBuilder builder(op);
-      Value row = RepeatKVOp::create(builder, op.getLoc(), op.getInput(), 1, times);
-      (void)dim;
-      op.replaceAllUsesWith(row);
+      op.replaceAllUsesWith(
+          RepeatKVOp::create(builder, op.getLoc(), op.getInput(), 1, op.getTimes()).getResult());
       op.erase();
     });
   }

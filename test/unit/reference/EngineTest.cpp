@@ -179,7 +179,7 @@ TEST_F(EngineTest, WeightsAreWhatTheirRecipeSays) {
   }
   EXPECT_GT(difference, 1000); // rounding shows, and so does the seed
   EXPECT_THAT(llvm::toString(weights.begin(values[6])),
-              testing::HasSubstr("its weights would take 16384 MiB as f32, of 8192 at most"));
+              testing::HasSubstr("the weights would take 16384 MiB as f32, of 8192 at most"));
 }
 
 TEST(Promise, OfPasses) {
