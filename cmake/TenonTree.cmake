@@ -1,13 +1,14 @@
 # The files that `tenon compile` looks for (tools/Locations.h), at the same places in the build folder as in an
 # installed tree:
 #
-#   lib/libTenon.so  lib/libtenon_*.a  lib/tenon/{kernels,tenon.map}  share/tenon/{models,licenses.txt}
+#   lib/libTenon.so  lib/libtenon_*.a  lib/tenon/{kernels,tenon.map}  share/tenon/{models,templates,licenses.txt}
 #
 # An installed tree has what plugins are built with too, and works wherever it is moved:
 #
 #   include/tenon/{ir,passes,...}  lib/cmake/Tenon
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/tenon ${CMAKE_BINARY_DIR}/lib/tenon)
 file(CREATE_LINK ${CMAKE_SOURCE_DIR}/models ${CMAKE_BINARY_DIR}/share/tenon/models SYMBOLIC)
+file(CREATE_LINK ${CMAKE_SOURCE_DIR}/tools/templates ${CMAKE_BINARY_DIR}/share/tenon/templates SYMBOLIC)
 configure_file(runtime/tenon.map ${CMAKE_BINARY_DIR}/lib/tenon/tenon.map COPYONLY)
 
 # What `OUT info --licenses` prints: Tenon's licence and those of the libraries inside every executable.
@@ -24,7 +25,7 @@ file(WRITE ${CMAKE_BINARY_DIR}/share/tenon/licenses.txt "${licenses}")
 
 install(FILES ${CMAKE_BINARY_DIR}/lib/tenon/tenon.map DESTINATION lib/tenon)
 install(FILES ${CMAKE_BINARY_DIR}/share/tenon/licenses.txt DESTINATION share/tenon)
-install(DIRECTORY models DESTINATION share/tenon)
+install(DIRECTORY models tools/templates DESTINATION share/tenon)
 install(FILES runtime/tenon.h DESTINATION include)
 
 # The SDK. Executables are linked against the runtime's archives by file name, not by target.

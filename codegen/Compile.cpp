@@ -85,7 +85,7 @@ public:
     llvm::Expected<NativeCode> native = backend->compile(module, machine);
     if (!native)
       return native.takeError();
-    if (options.emit == "llvm")
+    if (native->getForm() == CodeForm::text)
       return writeText(llvm::join(native->getParts(), "\n"));
     if (options.emit == "obj")
       return writeObjects(*native);

@@ -8,19 +8,12 @@ using namespace mlir;
 
 namespace tenon {
 
-static sched::Space getSpace(Value operand) {
-  while (auto view = operand.getDefiningOp<sched::ViewOp>())
-    operand = view.getSource();
-  auto buffer = operand.getDefiningOp<sched::BufferOp>();
-  return buffer ? buffer.getSpace() : sched::Space::tokens;
-}
-
 llvm::Expected<KernelCall> DecomposedKernels::get(sched::StageOp stage, sched::KernelOp kernel) {
   KernelToLower request{kernel, {}};
   std::string key = kernel.getSymName().str();
   std::vector<int64_t> strides;
   for (Value operand : stage.getOperands()) {
-    request.spaces.push_back(getSpace(operand));
+    request.spaces.push_back(sched::getSpace(operand));
     key += request.spaces.back() == sched::Space::scored ? ".s" : ".t";
     if (auto type = dyn_cast<MemRefType>(operand.getType()))
       strides.push_back(sched::getRowStride(type));

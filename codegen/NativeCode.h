@@ -1,4 +1,4 @@
-// What a backend gives: code objects, or LLVM IR text when that is what was asked for.
+// What a backend gives: code objects, or text when that is what was asked for or all it makes.
 #ifndef TENON_CODEGEN_NATIVECODE_H
 #define TENON_CODEGEN_NATIVECODE_H
 
@@ -17,11 +17,14 @@ public:
   explicit NativeCode(CodeForm form) : form(form) {}
 
   llvm::Error add(llvm::Module &module, llvm::TargetMachine &machine);
+  // A finished part: an object, or text.
+  void add(std::string part) { parts.push_back(std::move(part)); }
   // The part with `tenon_compiled`, for any x86-64.
   llvm::Error addDescriptor(mlir::ModuleOp module, llvm::StringRef target, int32_t maxThreads,
                             llvm::ArrayRef<VariantInfo> variants);
 
-  // ELF or LLVM IR.
+  CodeForm getForm() const { return form; }
+  // ELF, LLVM IR, or what else a backend writes.
   const std::vector<std::string> &getParts() const { return parts; }
   // Names of the variants, best first.
   const std::vector<std::string> &getVariants() const { return variantNames; }

@@ -27,6 +27,8 @@ namespace tenon::sched {
 mlir::MemRefType getBufferType(mlir::MLIRContext *context, int64_t columns, int64_t stride);
 int64_t getColumns(mlir::MemRefType type);
 int64_t getRowStride(mlir::MemRefType type);
+// Which rows an operand of a stage has, a buffer or a view of one; `tokens` for weights and caches.
+Space getSpace(mlir::Value operand);
 
 } // namespace tenon::sched
 

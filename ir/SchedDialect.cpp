@@ -48,6 +48,13 @@ int64_t getRowStride(MemRefType type) {
   return strides[0];
 }
 
+Space getSpace(Value operand) {
+  while (auto view = operand.getDefiningOp<ViewOp>())
+    operand = view.getSource();
+  auto buffer = operand.getDefiningOp<BufferOp>();
+  return buffer ? buffer.getSpace() : Space::tokens;
+}
+
 //===----------------------------------------------------------------------===//
 // sched.kernel @name kind "linear" (%batch: !llm.batch, ...) -> tensor<?x576xf32> { ... }
 //===----------------------------------------------------------------------===//

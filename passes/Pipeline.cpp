@@ -12,21 +12,20 @@ using namespace mlir;
 
 namespace tenon {
 
-// A registered pass. parsePassPipeline would not nest those over functions.
+// "NAME" or "NAME{options}"; nested where the pass is for functions.
 static LogicalResult addInsertion(StringRef pass, OpPassManager &manager, raw_ostream &errors) {
   auto [name, options] = pass.split('{');
   options.consume_back("}");
-  auto add = [&, name = name, options = options](OpPassManager &to) {
-    return PassInfo::lookup(name)->addToPipeline(to, options, [&](const Twine &message) {
-      errors << message;
-      return failure();
-    });
-  };
-  OpPassManager probe; // over any operation
-  if (failed(add(probe)))
+  const PassInfo *info = PassInfo::lookup(name);
+  if (!info)
     return failure();
-  std::optional<StringRef> over = probe.begin()->getOpName();
-  return add(over && *over != ModuleOp::getOperationName() ? manager.nest(*over) : manager);
+  manager.setNesting(OpPassManager::Nesting::Implicit);
+  LogicalResult result = info->addToPipeline(manager, options, [&](const Twine &message) {
+    errors << message;
+    return failure();
+  });
+  manager.setNesting(OpPassManager::Nesting::Explicit);
+  return result;
 }
 
 namespace {

@@ -37,6 +37,7 @@ struct CompileArguments {
 using Action = std::function<llvm::Error()>;
 Action addCompile(CLI::App &app);
 Action addImport(CLI::App &app);
+Action addNew(CLI::App &app);
 Action addRun(CLI::App &app);
 Action addPlan(CLI::App &app);
 Action addPlugins(CLI::App &app);

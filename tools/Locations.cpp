@@ -1,7 +1,9 @@
 // See Locations.h.
 #include "tools/Locations.h"
 #include "codegen/Backend.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include <dlfcn.h>
 
 namespace tenon {
@@ -17,6 +19,14 @@ std::string getLibraryFolder() {
 std::string getKernelFolder() { return getLibraryFolder() + "/tenon/kernels"; }
 std::string getModelsFolder() { return getLibraryFolder() + "/../share/tenon/models"; }
 std::string getLicencesFile() { return getLibraryFolder() + "/../share/tenon/licenses.txt"; }
+
+std::string getTemplatesFolder() { return getLibraryFolder() + "/../share/tenon/templates"; }
+
+std::string getInstallFolder() {
+  llvm::SmallString<128> folder(getLibraryFolder() + "/..");
+  llvm::sys::path::remove_dots(folder, /*remove_dot_dot=*/true);
+  return folder.str().str();
+}
 
 std::string getOneDNNPath() {
   for (const std::string &path : {getLibraryFolder() + "/libdnnl.so.3", std::string(TENON_ONEDNN)})

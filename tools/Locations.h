@@ -5,6 +5,7 @@
 //   lib/libtenon_runtime.a ...      runtime archives
 //   lib/tenon/kernels/*.bc          CPU kernels
 //   share/tenon/models/             architectures, tokenizers, model files
+//   share/tenon/templates/          what `tenon new` writes
 #ifndef TENON_TOOLS_LOCATIONS_H
 #define TENON_TOOLS_LOCATIONS_H
 
@@ -16,6 +17,9 @@ std::string getLibraryFolder();
 std::string getKernelFolder();
 std::string getModelsFolder();
 std::string getLicencesFile();
+std::string getTemplatesFolder();
+// The prefix, with bin/, lib/ and share/.
+std::string getInstallFolder();
 // The oneDNN that was found when Tenon was built; empty when there was none.
 std::string getOneDNNPath();
 

@@ -31,6 +31,7 @@ int main(int argc, char **argv) {
   add("compile", "compile a model to an executable", addCompile);
   add("import", "write the model file of a Hugging Face folder or a GGUF file", addImport);
   add("run", "compile a model into the cache, then run it", addRun);
+  add("new", "write the project of a new pass, operation or backend", addNew);
   add("plan", "print parameters, shapes and memory of a model", addPlan);
   add("plugins", "list the loaded plugins and what they add", addPlugins);
   add("tokenize", "tokenize text with a tokenizer file", addTokenize);

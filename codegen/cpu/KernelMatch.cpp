@@ -114,13 +114,6 @@ private:
     return op && op.getSpace() == sched::Space::scored ? TK_ROWS_SCORED : TK_ROWS_TOKENS;
   }
 
-  template <typename Shape>
-  KernelMatch make(StringRef function, const Shape &shape, SmallVector<unsigned> io,
-                   int64_t scratch = 0) const {
-    const auto *bytes = reinterpret_cast<const uint8_t *>(&shape);
-    return {function.str(), {bytes, bytes + sizeof shape}, std::move(io), scratch};
-  }
-
   //===--------------------------------------------------------------------===//
   // Products
   //===--------------------------------------------------------------------===//
@@ -138,7 +131,7 @@ private:
     shape.format = getFormat(table);
     shape.out_stride = outputStride();
     shape.scale = 1;
-    return make("tk_embedding", shape, {*input(op.getTable()), output()});
+    return makeMatch("tk_embedding", shape, {*input(op.getTable()), output()});
   }
 
   // What stands before a product: rows as they are, or normed ones.
@@ -213,7 +206,7 @@ private:
     for (Value value : needed)
       io.push_back(*input(value));
     io.push_back(output());
-    return make("tk_linear", shape, io, tk_linear_scratch(&shape));
+    return makeMatch("tk_linear", shape, io, tk_linear_scratch(&shape));
   }
 
   // [rms_norm] linear, slice, slice, activation, mul
@@ -262,7 +255,7 @@ private:
     for (Value value : needed)
       io.push_back(*input(value));
     io.push_back(output());
-    return make("tk_gated_mlp", shape, io, tk_gated_mlp_scratch(&shape));
+    return makeMatch("tk_gated_mlp", shape, io, tk_gated_mlp_scratch(&shape));
   }
 
   //===--------------------------------------------------------------------===//
@@ -277,7 +270,7 @@ private:
     tk_norm_shape shape = normShape(op);
     shape.x_stride = stride(op.getInput());
     shape.out_stride = outputStride();
-    return make("tk_norm", shape, {*input(op.getInput()), *input(op.getWeight()), output()});
+    return makeMatch("tk_norm", shape, {*input(op.getInput()), *input(op.getWeight()), output()});
   }
 
   // add, rms_norm; both results are wanted
@@ -293,7 +286,7 @@ private:
     shape.y_stride = stride(add.getRhs());
     shape.sum_stride = outputStride(0);
     shape.out_stride = outputStride(1);
-    return make(
+    return makeMatch(
         "tk_add_norm", shape,
         {*input(add.getLhs()), *input(add.getRhs()), *input(op.getWeight()), output(0), output(1)});
   }
@@ -321,7 +314,7 @@ private:
     shape.rotary_dim = getColumns(op);
     shape.out_stride = outputStride();
     shape.factor = op.getFactor().convertToDouble();
-    return make("tk_rope_angles", shape, {*input(op.getFrequencies()), output()});
+    return makeMatch("tk_rope_angles", shape, {*input(op.getFrequencies()), output()});
   }
 
   std::optional<KernelMatch> rope() {
@@ -337,7 +330,7 @@ private:
     shape.x_stride = stride(op.getInput());
     shape.angles_stride = stride(op.getAngles());
     shape.out_stride = outputStride();
-    return make("tk_rope", shape, {*input(op.getInput()), *input(op.getAngles()), output()});
+    return makeMatch("tk_rope", shape, {*input(op.getInput()), *input(op.getAngles()), output()});
   }
 
   std::optional<KernelMatch> append() {
@@ -352,7 +345,7 @@ private:
     shape.k_stride = stride(op.getKey());
     shape.v_stride = stride(op.getValue());
     shape.kv_dtype = getCacheDtype(cache);
-    return make("tk_kv_append", shape,
+    return makeMatch("tk_kv_append", shape,
                 {*input(op.getKey()), *input(op.getValue()), *input(op.getCache())});
   }
 
@@ -376,7 +369,7 @@ private:
     if (!op || next != ops.size() || !areInputs({op.getQuery(), op.getCache()}))
       return std::nullopt;
     tk_attention_shape shape = attentionShape(op, stride(op.getQuery()));
-    return make("tk_attention", shape, {*input(op.getQuery()), *input(op.getCache()), output()},
+    return makeMatch("tk_attention", shape, {*input(op.getQuery()), *input(op.getCache()), output()},
                 tk_attention_scratch(&shape));
   }
 
@@ -404,7 +397,7 @@ private:
     shape.rotary_dim = getColumns(query.getAngles());
     shape.style = getStyle(query.getStyle());
     shape.angles_stride = stride(query.getAngles());
-    return make("tk_rope_attention", shape,
+    return makeMatch("tk_rope_attention", shape,
                 {*input(query.getInput()), *input(key.getInput()), *input(append.getValue()),
                  *input(query.getAngles()), *input(append.getCache()), output()},
                 tk_rope_attention_scratch(&shape));
@@ -428,7 +421,7 @@ private:
     shape.x_stride = stride(rowsIn);
     shape.out_stride = outputStride();
     shape.activation = activation ? getActivation(activation.getKind()) : 0;
-    return make(gather ? "tk_gather_rows" : "tk_activation", shape, {*input(rowsIn), output()});
+    return makeMatch(gather ? "tk_gather_rows" : "tk_activation", shape, {*input(rowsIn), output()});
   }
 
   std::optional<KernelMatch> binary() {
@@ -442,7 +435,7 @@ private:
     shape.a_stride = stride(lhs);
     shape.b_stride = stride(rhs);
     shape.out_stride = outputStride();
-    return make(isa<AddOp>(ops[0]) ? "tk_add" : "tk_mul", shape,
+    return makeMatch(isa<AddOp>(ops[0]) ? "tk_add" : "tk_mul", shape,
                 {*input(lhs), *input(rhs), output()});
   }
 

@@ -23,6 +23,15 @@ struct KernelMatch {
   int64_t scratch = 0;            // bytes for each thread
 };
 
+// `shape` is the kernel's shape struct (runtime/kernel_abi.h), whose bytes become a constant of the
+// program.
+template <typename Shape>
+KernelMatch makeMatch(llvm::StringRef function, const Shape &shape,
+                      llvm::SmallVector<unsigned> io, int64_t scratch = 0) {
+  const auto *bytes = reinterpret_cast<const uint8_t *>(&shape);
+  return {function.str(), {bytes, bytes + sizeof shape}, std::move(io), scratch};
+}
+
 // Nothing when no kernel computes this body.
 std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp kernel, bool isDecode);
 
