@@ -12,20 +12,24 @@ using namespace mlir;
 
 namespace tenon {
 
-// "NAME" or "NAME{options}"; nested where the pass is for functions.
+// "NAME" or "NAME{options}"; nested where the pass is for functions, also when the manager does not
+// know that it runs over a module.
 static LogicalResult addInsertion(StringRef pass, OpPassManager &manager, raw_ostream &errors) {
   auto [name, options] = pass.split('{');
   options.consume_back("}");
   const PassInfo *info = PassInfo::lookup(name);
   if (!info)
     return failure();
-  manager.setNesting(OpPassManager::Nesting::Implicit);
-  LogicalResult result = info->addToPipeline(manager, options, [&](const Twine &message) {
+  auto fail = [&](const Twine &message) {
     errors << message;
     return failure();
-  });
-  manager.setNesting(OpPassManager::Nesting::Explicit);
-  return result;
+  };
+  OpPassManager probe; // over any operation
+  if (failed(info->addToPipeline(probe, options, fail)))
+    return failure();
+  std::optional<StringRef> over = probe.begin()->getOpName();
+  bool isNested = over && *over != ModuleOp::getOperationName();
+  return info->addToPipeline(isNested ? manager.nest(*over) : manager, options, fail);
 }
 
 namespace {
