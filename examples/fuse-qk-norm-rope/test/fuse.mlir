@@ -57,15 +57,11 @@ func.func @left_alone(%q: tensor<?x32xf32>, %w: !llm.weight<32xf32>, %v: !llm.we
   return %r, %s, %m : tensor<?x32xf32>, tensor<?x32xf32>, tensor<?x32xf32>
 }
 
-// Where llm-fuse-rope was first, the norms go to the rotations.
+// Left alone: llm-fuse-rope has taken the rotations.
 // CHECK-LABEL: func.func @decode
-// CHECK-NEXT:    llm.fused @qk_norm_rope_attention
-// CHECK-NEXT:      %[[QN:.*]] = llm.rms_norm %{{.*}} heads 4
-// CHECK-NEXT:      llm.rope %[[QN]]
-// CHECK-NEXT:      %[[KN:.*]] = llm.rms_norm %{{.*}} heads 2
-// CHECK-NEXT:      llm.rope %[[KN]]
-// CHECK-NEXT:      llm.kv_append
-// CHECK-NEXT:      llm.paged_attention
+// CHECK-NEXT:    llm.rms_norm
+// CHECK-NEXT:    llm.rms_norm
+// CHECK-NEXT:    llm.fused @rope_attention
 func.func @decode(%b: !llm.batch, %q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>, %w: !llm.weight<8xf32>, %a: tensor<?x8xf32>, %c: !llm.cache<1 x [k: 2x8xf32, v: 2x8xf32]>) -> (tensor<?x32xf32>, !llm.cache<1 x [k: 2x8xf32, v: 2x8xf32]>) attributes {llm.phase = "decode"} {
   %qn = llm.rms_norm %q, %w heads 4 eps 1.0e-06 : tensor<?x32xf32>, !llm.weight<8xf32>
   %kn = llm.rms_norm %k, %w heads 2 eps 1.0e-06 : tensor<?x16xf32>, !llm.weight<8xf32>
