@@ -4,7 +4,7 @@
 #   bench/model.sh BUILD/fuse-qk-norm-rope.so [options of `tenon compile`, such as --precision int4]
 #
 # The median over ROUNDS of each round's best is shown. Every round runs fresh copies: where a file lies in memory is
-# worth some percent.
+# worth some percent. THREADS=N; RUN="chrt -f 10" keeps other work of the machine away.
 set -eu
 plugin=$1
 shift
@@ -20,7 +20,7 @@ tenon compile "$@" --load-plugin="$plugin" -o "$here/with" 2>/dev/null
 for _ in $(seq "${ROUNDS:-11}"); do
   for which in without with; do
     cp "$here/$which" "$here/run"
-    "$here/run" bench -p 32,128,512 -n 32 -d 0,512 -b 1 -r 4 ${THREADS:+--threads "$THREADS"} |
+    ${RUN:-} "$here/run" bench -p 32,128,512 -n 32 -d 0,512 -b 1 -r 4 ${THREADS:+--threads "$THREADS"} |
       sed -n "s|tok/s||; s|^|$which |; /prefill\|decode/p"
   done
 done | awk '
