@@ -4,6 +4,7 @@
 #include "codegen/Descriptor.h"
 #include "codegen/Error.h"
 #include "codegen/Linker.h"
+#include "codegen/PassFailure.h"
 #include "codegen/Version.h"
 #include "codegen/WeightWriter.h"
 #include "mlir/IR/Diagnostics.h"
@@ -130,9 +131,13 @@ private:
     };
     PassManager manager(module.getContext());
     buildPipeline(manager, pipeline, last);
+    PassFailure failure((options.output.empty() || options.output == "-" ? "tenon" : options.output) +
+                            ".failed.mlir",
+                        options.getPlugin);
+    failure.watch(manager);
     if (failed(manager.run(module))) {
       llvm::consumeError(std::move(dumped));
-      return refused(message.empty() ? "a pass failed" : message);
+      return failure.explain(message);
     }
     return dumped;
   }

@@ -31,6 +31,8 @@ struct CompileOptions {
   std::string onednnPath;
   std::vector<std::string> disabledPasses;
   std::vector<Insertion> insertions; // passes of plugins
+  // The plugin that brought a pass; empty for Tenon's own.
+  std::function<std::string(llvm::StringRef pass)> getPlugin = [](llvm::StringRef) { return ""; };
   std::string dumpFolder;            // write the IR after each phase there
   std::function<void(llvm::StringRef)> progress;
 };

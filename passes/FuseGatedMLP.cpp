@@ -57,6 +57,7 @@ struct FuseGatedMLP : impl::LLMFuseGatedMLPBase<FuseGatedMLP> {
               ActivationOp::create(body, loc, left.getType(), activation.getKind(), left);
           return {MulOp::create(body, loc, active.getType(), active, right)};
         });
+    emitFused(fused, getArgument());
     product.replaceAllUsesWith(fused.getResult(0));
     product.erase();
     activation.erase();
@@ -66,7 +67,7 @@ struct FuseGatedMLP : impl::LLMFuseGatedMLPBase<FuseGatedMLP> {
       norm.erase();
   }
 
-  void missed(MulOp product, const Twine &why) { emitMissed(product, "llm-fuse-gated-mlp", why); }
+  void missed(MulOp product, const Twine &why) { emitMissed(product, getArgument(), why); }
 };
 
 } // namespace

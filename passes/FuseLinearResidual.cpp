@@ -1,6 +1,7 @@
 // llm-fuse-linear-residual: a projection and the residual sum after it become one fused operation.
 #include "passes/Graph.h"
 #include "passes/Passes.h"
+#include "passes/Remarks.h"
 
 namespace tenon {
 #define GEN_PASS_DEF_LLMFUSELINEARRESIDUAL
@@ -32,6 +33,7 @@ struct FuseLinearResidual : impl::LLMFuseLinearResidualBase<FuseLinearResidual> 
           body.clone(*linear, mapping);
           return {body.clone(*sum, mapping)->getResult(0)};
         });
+    emitFused(fused, getArgument());
     sum.replaceAllUsesWith(fused.getResult(0));
     sum.erase();
     linear.erase();

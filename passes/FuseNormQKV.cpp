@@ -72,6 +72,7 @@ struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
           Value normed = body.clone(*norm)->getResult(0);
           return {LinearOp::create(body, norm.getLoc(), normed, qkv.weight, qkv.bias)};
         });
+    emitFused(fused, getArgument());
     int64_t begin = 0;
     for (LinearOp op : projections) {
       int64_t end = begin + getColumns(op);
@@ -84,7 +85,7 @@ struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
     norm.erase();
   }
 
-  void missed(RMSNormOp norm, const Twine &why) { emitMissed(norm, "llm-fuse-norm-qkv", why); }
+  void missed(RMSNormOp norm, const Twine &why) { emitMissed(norm, getArgument(), why); }
 };
 
 } // namespace

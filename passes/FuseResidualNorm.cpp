@@ -2,6 +2,7 @@
 // results.
 #include "passes/Graph.h"
 #include "passes/Passes.h"
+#include "passes/Remarks.h"
 
 namespace tenon {
 #define GEN_PASS_DEF_LLMFUSERESIDUALNORM
@@ -30,6 +31,7 @@ struct FuseResidualNorm : impl::LLMFuseResidualNormBase<FuseResidualNorm> {
           Value total = body.clone(*sum, mapping)->getResult(0);
           return {total, body.clone(*norm, mapping)->getResult(0)};
         });
+    emitFused(fused, getArgument());
     norm.replaceAllUsesWith(fused.getResult(1));
     norm.erase();
     sum.replaceAllUsesWith(fused.getResult(0));

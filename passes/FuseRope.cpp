@@ -2,6 +2,7 @@
 // operation.
 #include "passes/Graph.h"
 #include "passes/Passes.h"
+#include "passes/Remarks.h"
 
 namespace tenon {
 #define GEN_PASS_DEF_LLMFUSEROPE
@@ -25,10 +26,12 @@ struct FuseRope : impl::LLMFuseRopeBase<FuseRope> {
     auto append = attention.getCache().getDefiningOp<KVAppendOp>();
     auto query = attention.getQuery().getDefiningOp<RopeOp>();
     auto key = append ? append.getKey().getDefiningOp<RopeOp>() : RopeOp();
-    if (!query || !key || !query->hasOneUse() || !key->hasOneUse() ||
-        append.getLayer() != attention.getLayer() || query.getAngles() != key.getAngles() ||
-        query.getStyle() != key.getStyle())
-      return;
+    if (!query || !key || append.getLayer() != attention.getLayer())
+      return; // not rotated
+    if (!query->hasOneUse() || !key->hasOneUse())
+      return emitMissed(attention, getArgument(), "a rotated value has other users");
+    if (query.getAngles() != key.getAngles() || query.getStyle() != key.getStyle())
+      return emitMissed(attention, getArgument(), "queries and keys are rotated differently");
     OpBuilder builder(attention);
     Location loc = attention.getLoc();
     FusedOp fused =
@@ -39,6 +42,7 @@ struct FuseRope : impl::LLMFuseRopeBase<FuseRope> {
             body.clone(*op, mapping);
           return {mapping.lookup(attention.getResult()), mapping.lookup(append.getResult())};
         });
+    emitFused(fused, getArgument());
     attention.replaceAllUsesWith(fused.getResult(0));
     attention.erase();
     append.replaceAllUsesWith(fused.getResult(1));

@@ -38,6 +38,9 @@ enum class Phase { textbook, cache, specialise, fuse, attention, weights, schedu
 void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options,
                    Phase last = Phase::schedule);
 
+// The passes that only make a program faster, in pipeline order: it means the same without them.
+std::vector<std::string> getOptionalPasses();
+
 // All passes, so that they can be named.
 void registerAllPasses();
 

@@ -28,6 +28,7 @@ struct CompileArguments {
   std::string weightsForm = "appended";
   std::string cpus = "native";
   std::vector<std::string> insertions; // POINT:PASS
+  std::vector<std::string> remarks;    // kinds to print: "missed", "passed"
 
   void add(CLI::App &app);
   // Loads the model and compiles it to `output`.
@@ -35,6 +36,7 @@ struct CompileArguments {
 };
 
 using Action = std::function<llvm::Error()>;
+Action addBisect(CLI::App &app);
 Action addCompile(CLI::App &app);
 Action addImport(CLI::App &app);
 Action addNew(CLI::App &app);

@@ -1,6 +1,7 @@
 // tenon compile MODEL [-o OUT]; also the part that `tenon run` shares.
 #include "codegen/Error.h"
 #include "mlir/IR/MLIRContext.h"
+#include "passes/Remarks.h"
 #include "plugin/Loader.h"
 #include "tools/Command.h"
 #include "tools/Locations.h"
@@ -68,6 +69,9 @@ void CompileArguments::add(CLI::App &app) {
   app.add_option("--insert-at", insertions,
                  "run a pass at an extension point: --insert-at=after-fuse:my-pass")
       ->type_name("POINT:PASS");
+  app.add_option("--remarks", remarks, "print what passes did and did not do: passed, missed")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"passed", "missed"}));
   app.add_flag("--emit-hidden", model.options.emitHidden,
                "let `OUT logits --hidden` see every layer");
   app.add_option("--dump-phases", options.dumpFolder,
@@ -91,10 +95,16 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
 
   progress("reading " + model.path);
   MLIRContext context(MLIRContext::Threading::DISABLED);
+  if (!remarks.empty())
+    printRemarks(context, remarks, llvm::errs());
   llvm::Expected<Model> loaded = model.load(context);
   if (!loaded)
     return loaded.takeError();
   options.insertions = PluginLoader::get().getInsertions();
+  options.getPlugin = [](llvm::StringRef pass) {
+    const Plugin *plugin = PluginLoader::get().findPass(pass);
+    return plugin ? plugin->name : "";
+  };
   for (const std::string &text : insertions) {
     llvm::Expected<Insertion> insertion = parseInsertion(text);
     if (!insertion)

@@ -16,17 +16,17 @@ std::string getLibraryFolder() {
   return path.substr(0, path.rfind('/'));
 }
 
-std::string getKernelFolder() { return getLibraryFolder() + "/tenon/kernels"; }
-std::string getModelsFolder() { return getLibraryFolder() + "/../share/tenon/models"; }
-std::string getLicencesFile() { return getLibraryFolder() + "/../share/tenon/licenses.txt"; }
-
-std::string getTemplatesFolder() { return getLibraryFolder() + "/../share/tenon/templates"; }
-
 std::string getInstallFolder() {
   llvm::SmallString<128> folder(getLibraryFolder() + "/..");
   llvm::sys::path::remove_dots(folder, /*remove_dot_dot=*/true);
   return folder.str().str();
 }
+
+std::string getKernelFolder() { return getLibraryFolder() + "/tenon/kernels"; }
+std::string getModelsFolder() { return getInstallFolder() + "/share/tenon/models"; }
+std::string getLicencesFile() { return getInstallFolder() + "/share/tenon/licenses.txt"; }
+
+std::string getTemplatesFolder() { return getInstallFolder() + "/share/tenon/templates"; }
 
 std::string getOneDNNPath() {
   for (const std::string &path : {getLibraryFolder() + "/libdnnl.so.3", std::string(TENON_ONEDNN)})

@@ -29,6 +29,7 @@ int main(int argc, char **argv) {
     commands.push_back({command, make(*command)});
   };
   add("compile", "compile a model to an executable", addCompile);
+  add("bisect", "name the pass that changes an answer", addBisect);
   add("import", "write the model file of a Hugging Face folder or a GGUF file", addImport);
   add("run", "compile a model into the cache, then run it", addRun);
   add("new", "write the project of a new pass, operation or backend", addNew);

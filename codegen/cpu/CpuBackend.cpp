@@ -8,6 +8,7 @@
 #include "codegen/cpu/KernelMatch.h"
 #include "codegen/cpu/KernelSet.h"
 #include "codegen/cpu/Level.h"
+#include "passes/Remarks.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Linker/Linker.h"
@@ -57,8 +58,10 @@ private:
     std::optional<KernelMatch> match = matchSet(stage, kernel, isDecode);
     if (!match)
       match = matchKernel(stage, kernel, isDecode);
-    if (!match)
+    if (!match) {
+      emitMissed(stage, "cpu-kernels", "no kernel for " + kernel.getSymName() + ", its meaning runs");
       return decomposed.get(stage, kernel);
+    }
     scratch = std::max(scratch, match->scratch);
     called.insert(match->function);
     llvm::Type *pointer = llvm::PointerType::getUnqual(context);
@@ -75,6 +78,7 @@ private:
         continue;
       if (std::optional<KernelMatch> match = set.match(stage, kernel, isDecode)) {
         usedSets.insert(&set);
+        emitPassed(stage, "cpu-kernels", kernel.getSymName() + " by " + match->function + " of " + set.name);
         return match;
       }
     }
