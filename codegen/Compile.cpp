@@ -7,6 +7,7 @@
 #include "codegen/PassFailure.h"
 #include "codegen/Version.h"
 #include "codegen/WeightWriter.h"
+#include "codegen/reference/NumericalCheck.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -130,10 +131,16 @@ private:
       }));
     };
     PassManager manager(module.getContext());
+    if (options.verifyNumerically) {
+      NumericalCheckOptions check;
+      check.progress = options.progress;
+      addNumericalCheck(manager, std::move(check));
+    }
     buildPipeline(manager, pipeline, last);
-    PassFailure failure((options.output.empty() || options.output == "-" ? "tenon" : options.output) +
-                            ".failed.mlir",
-                        options.getPlugin);
+    PassFailure failure(
+        (options.output.empty() || options.output == "-" ? "tenon" : options.output) +
+            ".failed.mlir",
+        options.getPlugin);
     failure.watch(manager);
     if (failed(manager.run(module))) {
       llvm::consumeError(std::move(dumped));

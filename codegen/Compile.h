@@ -33,7 +33,8 @@ struct CompileOptions {
   std::vector<Insertion> insertions; // passes of plugins
   // The plugin that brought a pass; empty for Tenon's own.
   std::function<std::string(llvm::StringRef pass)> getPlugin = [](llvm::StringRef) { return ""; };
-  std::string dumpFolder;            // write the IR after each phase there
+  std::string dumpFolder;         // write the IR after each phase there
+  bool verifyNumerically = false; // run the module before and after each pass and compare
   std::function<void(llvm::StringRef)> progress;
 };
 

@@ -219,4 +219,46 @@ void packTile(PackedFormat format, int64_t rows, int64_t cols, Storage storage,
   packTile(format, rows, cols, values.data(), tile);
 }
 
+namespace {
+
+template <class T> T get(const uint8_t *at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+// One element of a group of 32 columns: scale · code + min.
+float readGroup(PackedFormat format, const uint8_t *group, int64_t row, int64_t column) {
+  const uint8_t *lines = group + (format == PackedFormat::S8G16 ? 128 : 64);
+  if (format == PackedFormat::U4M || format == PackedFormat::U8M) {
+    uint8_t code = lines[column / 4 * 64 + row * 4 + column % 4];
+    if (format == PackedFormat::U4M)
+      code = lines[column / 8 * 64 + row * 4 + column % 4] >> (column % 8 / 4 * 4) & 15;
+    return halfToFloat(get<uint16_t>(group + 2 * row)) * float(code) +
+           halfToFloat(get<uint16_t>(group + 32 + 2 * row));
+  }
+  int64_t half = format == PackedFormat::S8G16 ? column / 16 : 0;
+  return get<float>(group + 64 * half + 4 * row) *
+         float(lines[column / 4 * 64 + row * 4 + column % 4] - 128);
+}
+
+} // namespace
+
+void unpackTile(PackedFormat format, int64_t rows, int64_t cols, const uint8_t *tile,
+                float *values) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c) {
+      float &value = values[r * cols + c];
+      if (format == PackedFormat::F32) {
+        value = get<float>(tile + (c * TileRows + r) * 4);
+      } else if (format == PackedFormat::BF16 || format == PackedFormat::F16) {
+        auto bits = get<uint16_t>(tile + (c / 2 * 2 * TileRows + 2 * r + c % 2) * 2);
+        value = format == PackedFormat::BF16 ? bfloatToFloat(bits) : halfToFloat(bits);
+      } else {
+        const uint8_t *group = tile + c / TK_GROUP * tk_group_bytes(int32_t(format));
+        value = readGroup(format, group, r, c % TK_GROUP);
+      }
+    }
+}
+
 } // namespace tenon

@@ -48,7 +48,7 @@ struct GroupedRows {
   bool hasMin;
 };
 
-// Each of the following writes one whole tile, padding included. 1 <= rows <= 16.
+// Each packTile writes one whole tile, padding included. 1 <= rows <= 16.
 
 // `values` is row-major [rows][cols]. S8 quantises to groups of 32 symmetrically, U4M with a
 // minimum; U8M and S8G16 are made of stored groups only.
@@ -63,6 +63,10 @@ void packTile(PackedFormat format, int64_t rows, int64_t cols, const GroupedRows
 // groups if `format` is the storage's own, else by way of f32.
 void packTile(PackedFormat format, int64_t rows, int64_t cols, Storage storage,
               const uint8_t *stored, uint8_t *tile);
+
+// The way back: what kernels read from a tile, row-major [rows][cols].
+void unpackTile(PackedFormat format, int64_t rows, int64_t cols, const uint8_t *tile,
+                float *values);
 
 } // namespace tenon
 

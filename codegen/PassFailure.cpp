@@ -1,5 +1,5 @@
-// See PassFailure.h. MLIR's crash reproducer runs the passes under a recovery context and prints the
-// module that the failing one was given.
+// See PassFailure.h. MLIR's crash reproducer runs the passes under a recovery context and prints
+// the module that the failing one was given.
 #include "codegen/PassFailure.h"
 #include "codegen/Error.h"
 #include "mlir/Pass/Pass.h"

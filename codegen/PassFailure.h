@@ -26,7 +26,7 @@ private:
   struct State {
     std::string file;
     std::function<std::string(llvm::StringRef)> plugin;
-    std::string pass; // that runs
+    std::string pass;      // that runs
     bool returned = false; // it said that it failed; otherwise it crashed
     bool saved = false;
   };

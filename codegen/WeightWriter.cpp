@@ -15,12 +15,7 @@ namespace tenon {
 
 namespace {
 
-// Rows as they come out of a recipe. Conversion to a quantised format is left to packing, which
-// quantises, so that `storage` may be f32 where the type says q8_0.
-struct Rows {
-  Storage storage;
-  std::vector<uint8_t> bytes;
-};
+using Rows = WeightRows;
 
 void convertRows(Rows &rows, int64_t count, int64_t columns, Storage target) {
   if (rows.storage == target)
@@ -62,6 +57,8 @@ public:
   }
 
 private:
+  friend llvm::Error tenon::readWeightRows(Value, WeightSource &, int64_t, int64_t, WeightRows &);
+
   llvm::Error writePacked(WeightPackOp pack) {
     WeightType type = pack.getInput().getType();
     PackedFormat format = getPackedFormat(type.getStorage());
@@ -212,6 +209,11 @@ private:
 };
 
 } // namespace
+
+llvm::Error readWeightRows(Value weight, WeightSource &source, int64_t first, int64_t count,
+                           WeightRows &rows) {
+  return WeightWriter(source, llvm::nulls()).read(weight, first, count, rows);
+}
 
 llvm::Expected<uint64_t> writeWeights(ModuleOp module, WeightSource &source,
                                       llvm::raw_ostream &out) {

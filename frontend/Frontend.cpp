@@ -3,7 +3,7 @@
 #include "frontend/Description.h"
 #include "frontend/Graph.h"
 #include "frontend/WeightsFile.h"
-#include "frontend/weights/RandomWeights.h"
+#include "ir/RandomWeights.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"

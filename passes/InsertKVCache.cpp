@@ -35,6 +35,10 @@ std::pair<Rows, Rows> getStoredRows(AttentionOp op) {
 struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
   using LLMInsertKVCacheBase::LLMInsertKVCacheBase;
 
+  Promise getPromise() const override {
+    return {Promise::phaseMap, dtype == "bf16" ? 1.5e-2 : dtype == "f16" ? 2e-3 : sameNumbers};
+  }
+
   void runOnOperation() override {
     Type element = llvm::StringSwitch<Type>(dtype)
                        .Case("f32", Float32Type::get(&getContext()))

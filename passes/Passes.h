@@ -4,6 +4,7 @@
 
 #include "ir/Sched.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/Promise.h"
 
 namespace tenon {
 

@@ -1,14 +1,15 @@
 //===- Passes.td - every pass, in pipeline order --------------------------===//
 //
-// One record here, one .cpp, one test, one name. Pipeline.cpp shows the order they run in.
+// One record here, one .cpp, one test, one name. Pipeline.cpp shows the order they run in. The last
+// argument of a record is what the pass promises about the numbers: SameIO unless it says otherwise.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TENON_PASSES_TD
 #define TENON_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "passes/PassBase.td"
 
-def LLMInsertKVCache : Pass<"llm-insert-kv-cache", "::mlir::ModuleOp"> {
+def LLMInsertKVCache : TenonPass<"llm-insert-kv-cache", "::mlir::ModuleOp", Lossy<15, PhaseMap>> {
   let summary = "thread a KV cache through attention";
   let description = [{
     Every attention over the tokens of its own batch becomes an append to the cache and an attention over the whole
@@ -24,7 +25,7 @@ def LLMInsertKVCache : Pass<"llm-insert-kv-cache", "::mlir::ModuleOp"> {
   let options = [Option<"dtype", "dtype", "std::string", "\"f32\"", "element of the cache: f32, bf16 or f16">];
 }
 
-def LLMSplitPhases : Pass<"llm-split-phases", "::mlir::ModuleOp"> {
+def LLMSplitPhases : TenonPass<"llm-split-phases", "::mlir::ModuleOp", PhaseMap> {
   let summary = "make @prefill and @decode from @main";
   let description = [{
     Both are copies at first. `@decode` carries `llm.phase = "decode"`: each sequence brings exactly one token, whose
@@ -32,7 +33,7 @@ def LLMSplitPhases : Pass<"llm-split-phases", "::mlir::ModuleOp"> {
   }];
 }
 
-def LLMGatherScoredRows : Pass<"llm-gather-scored-rows", "::mlir::ModuleOp"> {
+def LLMGatherScoredRows : TenonPass<"llm-gather-scored-rows", "::mlir::ModuleOp", PhaseMap> {
   let summary = "let only the rows to be scored reach the LM head";
   let description = [{
     Puts `llm.gather_rows` between the residual stream and the final norm of every function but `@decode`, in which all
@@ -40,7 +41,7 @@ def LLMGatherScoredRows : Pass<"llm-gather-scored-rows", "::mlir::ModuleOp"> {
   }];
 }
 
-def LLMFuseNormQKV : Pass<"llm-fuse-norm-qkv", "::mlir::func::FuncOp"> {
+def LLMFuseNormQKV : TenonPass<"llm-fuse-norm-qkv", "::mlir::func::FuncOp"> {
   let summary = "join a norm and the Q, K and V projections";
   let description = [{
     ```
@@ -58,7 +59,7 @@ def LLMFuseNormQKV : Pass<"llm-fuse-norm-qkv", "::mlir::func::FuncOp"> {
   }];
 }
 
-def LLMMHAToGQA : Pass<"llm-mha-to-gqa", "::mlir::func::FuncOp"> {
+def LLMMHAToGQA : TenonPass<"llm-mha-to-gqa", "::mlir::func::FuncOp"> {
   let summary = "let query heads share key and value heads";
   let description = [{
     Attention over heads that `llm.repeat_kv` copied becomes grouped-query attention over the original heads: query head h
@@ -66,12 +67,12 @@ def LLMMHAToGQA : Pass<"llm-mha-to-gqa", "::mlir::func::FuncOp"> {
   }];
 }
 
-def LLMPagedAttention : Pass<"llm-paged-attention", "::mlir::func::FuncOp"> {
+def LLMPagedAttention : TenonPass<"llm-paged-attention", "::mlir::func::FuncOp"> {
   let summary = "read keys and values where they lie in the cache";
   let description = [{`llm.kv_read` followed by `llm.attention` becomes `llm.paged_attention`.}];
 }
 
-def LLMFuseGatedMLP : Pass<"llm-fuse-gated-mlp", "::mlir::func::FuncOp"> {
+def LLMFuseGatedMLP : TenonPass<"llm-fuse-gated-mlp", "::mlir::func::FuncOp"> {
   let summary = "join a norm, gate and up projections and their product";
   let description = [{
     ```
@@ -88,7 +89,7 @@ def LLMFuseGatedMLP : Pass<"llm-fuse-gated-mlp", "::mlir::func::FuncOp"> {
   }];
 }
 
-def LLMFuseResidualNorm : Pass<"llm-fuse-residual-norm", "::mlir::func::FuncOp"> {
+def LLMFuseResidualNorm : TenonPass<"llm-fuse-residual-norm", "::mlir::func::FuncOp"> {
   let summary = "join a residual sum and the norm of it";
   let description = [{
     `%s = llm.add %x, %y` and `llm.rms_norm %s` become one `llm.fused @residual_norm` with two results, the sum and its norm.
@@ -96,12 +97,12 @@ def LLMFuseResidualNorm : Pass<"llm-fuse-residual-norm", "::mlir::func::FuncOp">
   }];
 }
 
-def LLMFuseLinearResidual : Pass<"llm-fuse-linear-residual", "::mlir::func::FuncOp"> {
+def LLMFuseLinearResidual : TenonPass<"llm-fuse-linear-residual", "::mlir::func::FuncOp"> {
   let summary = "join a projection and the residual sum after it";
   let description = [{`llm.add %x, (llm.linear ...)` becomes `llm.fused @linear_residual`; the linear has no other user.}];
 }
 
-def LLMFuseRope : Pass<"llm-fuse-rope", "::mlir::func::FuncOp"> {
+def LLMFuseRope : TenonPass<"llm-fuse-rope", "::mlir::func::FuncOp"> {
   let summary = "join rotation, cache update and attention in @decode";
   let description = [{
     With one token for each sequence, whoever attends with a KV head may also rotate and store that head's key: no other
@@ -110,7 +111,7 @@ def LLMFuseRope : Pass<"llm-fuse-rope", "::mlir::func::FuncOp"> {
   }];
 }
 
-def LLMQuantize : Pass<"llm-quantize", "::mlir::ModuleOp"> {
+def LLMQuantize : TenonPass<"llm-quantize", "::mlir::ModuleOp", Lossy<400>> {
   let summary = "choose how weights are stored in the executable";
   let description = [{
     Inserts `llm.weight_convert` after `llm.weight`. Vectors become f32. `stored` leaves matrices as the checkpoint has them;
@@ -121,7 +122,7 @@ def LLMQuantize : Pass<"llm-quantize", "::mlir::ModuleOp"> {
                         "stored, f32, bf16, f16, int8 or int4">];
 }
 
-def LLMPackWeights : Pass<"llm-pack-weights", "::mlir::ModuleOp"> {
+def LLMPackWeights : TenonPass<"llm-pack-weights", "::mlir::ModuleOp", Lossy<2>> {
   let summary = "pack matrices for kernels";
   let description = [{
     Wraps every matrix that an operation reads in `llm.weight_pack`: 16 rows interleaved, so that one cache line feeds 16
@@ -129,7 +130,7 @@ def LLMPackWeights : Pass<"llm-pack-weights", "::mlir::ModuleOp"> {
   }];
 }
 
-def LLMToSched : Pass<"llm-to-sched", "::mlir::ModuleOp"> {
+def LLMToSched : TenonPass<"llm-to-sched", "::mlir::ModuleOp", PhaseMap> {
   let summary = "turn the phases into programs of stages";
   let description = [{
     Each operation or fusion becomes a `sched.stage` that calls a `sched.kernel`; equal ones share the kernel. Slices of a
@@ -139,7 +140,7 @@ def LLMToSched : Pass<"llm-to-sched", "::mlir::ModuleOp"> {
   let dependentDialects = ["::tenon::sched::SchedDialect"];
 }
 
-def SchedPlanBuffers : Pass<"sched-plan-buffers", "::mlir::ModuleOp"> {
+def SchedPlanBuffers : TenonPass<"sched-plan-buffers", "::mlir::ModuleOp"> {
   let summary = "place buffers in the arena";
   let description = [{
     Two buffers may share bytes when a barrier stands between the last use of one and the first of the other. Largest

@@ -145,11 +145,15 @@ llvm::Expected<Insertion> parseInsertion(StringRef text) {
 }
 
 std::vector<std::string> getOptionalPasses() {
-  return {"canonicalize",           "cse",
-          "llm-gather-scored-rows", "llm-fuse-norm-qkv",
-          "llm-mha-to-gqa",         "llm-fuse-gated-mlp",
-          "llm-fuse-residual-norm", "llm-fuse-linear-residual",
-          "llm-paged-attention",    "llm-fuse-rope"};
+  return {"canonicalize",
+          "cse",
+          "llm-fuse-norm-qkv",
+          "llm-mha-to-gqa",
+          "llm-fuse-gated-mlp",
+          "llm-fuse-residual-norm",
+          "llm-fuse-linear-residual",
+          "llm-paged-attention",
+          "llm-fuse-rope"};
 }
 
 void registerAllPasses() {

@@ -132,6 +132,7 @@ public:
         !llvm::all_of(inputs.drop_front(), [](Type type) { return isa<CacheType>(type); }))
       return function.emitError() << "cannot become a program: a phase has one block, which takes "
                                      "the batch and the cache";
+    joinContextReads();
     program = sched::ProgramOp::create(builder, function.getLoc(), function.getSymName());
     builder.setInsertionPointToStart(&program.getBody().emplaceBlock());
     for (Operation &op : function.getBody().front())
@@ -141,6 +142,42 @@ public:
   }
 
 private:
+  // Rows of the whole context have no place in the arena, whose rows are tokens. So what reads them
+  // from the cache becomes one stage with the attention that they are for:
+  //
+  //   kv_read ─▶ (repeat_kv) ─▶ attention      llm.fused @attention { kv_read, repeat_kv, attention
+  //   }
+  void joinContextReads() {
+    SmallVector<AttentionOp> attentions(function.getOps<AttentionOp>());
+    for (AttentionOp attention : attentions) {
+      llvm::SetVector<Operation *> parts;
+      SmallVector<Value> work{attention.getKey(), attention.getValue()};
+      while (!work.empty()) {
+        Operation *op = work.pop_back_val().getDefiningOp();
+        if (!isa_and_nonnull<RepeatKVOp, KVReadOp>(op) || !parts.insert(op))
+          continue;
+        if (auto repeat = dyn_cast<RepeatKVOp>(op))
+          work.push_back(repeat.getInput());
+      }
+      if (attention.getKeys() != KeyRows::context || parts.empty())
+        continue;
+      SmallVector<Operation *> ordered = parts.takeVector();
+      llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+      OpBuilder before(attention);
+      FusedOp fused = createFused(before, attention.getLoc(), "attention", [&](OpBuilder &body) {
+        IRMapping mapping;
+        for (Operation *op : ordered)
+          body.clone(*op, mapping);
+        return SmallVector<Value>{body.clone(*attention, mapping)->getResult(0)};
+      });
+      attention.replaceAllUsesWith(fused.getResult(0));
+      attention.erase();
+      for (Operation *op : llvm::reverse(ordered))
+        if (op->use_empty())
+          op->erase();
+    }
+  }
+
   LogicalResult lower(Operation *op) {
     if (isa<WeightOpInterface>(op))
       return success(); // evaluated while compiling
@@ -148,6 +185,8 @@ private:
       return lowerSlice(slice), success();
     if (auto ret = dyn_cast<func::ReturnOp>(op))
       return lowerReturn(ret), success();
+    if (isa<KVReadOp>(op))
+      return op->emitError() << "reads rows of the whole context, which only an attention may use";
     if (!isa<ReferenceOpInterface, FusedOp>(op))
       return op->emitError() << "'" << op->getName()
                              << "' cannot become a stage: it has no reference decomposition";
@@ -189,15 +228,18 @@ private:
         inputs.push_back(buffers.lookup(capture));
     }
 
-    sched::Space space = getSpace(op, captures);
+    std::optional<sched::Space> space = getSpace(op, captures);
+    if (!space)
+      return op->emitError() << "the logits have a row for each token, not for each row to be "
+                                "scored; llm-gather-scored-rows has to run before";
     SmallVector<Value> outputs;
     auto stageSlice = getSlice(op);
     for (Value result : op->getResults())
       if (isa<RankedTensorType>(result.getType())) {
         int64_t columns = getColumns(result);
         auto type = sched::getBufferType(builder.getContext(), columns, columns);
-        Value buffer = sched::BufferOp::create(builder, op->getLoc(), type, space, IntegerAttr());
-        define(result, buffer, buffer, space);
+        Value buffer = sched::BufferOp::create(builder, op->getLoc(), type, *space, IntegerAttr());
+        define(result, buffer, buffer, *space);
         outputs.push_back(buffer);
       }
 
@@ -255,10 +297,19 @@ private:
     return logits && terminator->getOperand(*logits) == result;
   }
 
-  sched::Space getSpace(Operation *op, ArrayRef<Value> captures) {
-    if (isa<GatherRowsOp>(op) ||
-        llvm::any_of(op->getResults(), [&](Value result) { return isLogits(result); }))
+  // The space of the results; nothing for logits that would have a row for each token.
+  std::optional<sched::Space> getSpace(Operation *op, ArrayRef<Value> captures) {
+    if (isa<GatherRowsOp>(op))
       return sched::Space::scored;
+    sched::Space space = getOperandSpace(captures);
+    if (llvm::none_of(op->getResults(), [&](Value result) { return isLogits(result); }))
+      return space;
+    if (space == sched::Space::scored || decode)
+      return sched::Space::scored;
+    return std::nullopt;
+  }
+
+  sched::Space getOperandSpace(ArrayRef<Value> captures) {
     for (Value capture : captures)
       if (spaces.contains(capture))
         return spaces.lookup(capture);

@@ -1,4 +1,5 @@
-// The bitcode of a plugin's own CPU kernels, which `tenon_add_plugin(... KERNELS ...)` puts into it.
+// The bitcode of a plugin's own CPU kernels, which `tenon_add_plugin(... KERNELS ...)` puts into
+// it.
 #ifndef TENON_PLUGIN_EMBEDDEDKERNELS_H
 #define TENON_PLUGIN_EMBEDDEDKERNELS_H
 

@@ -107,8 +107,8 @@ private:
     if (error)
       return error;
     std::string number = std::to_string(count);
-    llvm::StringRef command[] = {program, "generate", "--ids", ids, "-n", number, "--ignore-eos",
-                                 "--json"};
+    llvm::StringRef command[] = {program, "generate", "--ids",        ids,
+                                 "-n",    number,     "--ignore-eos", "--json"};
     if (llvm::sys::ExecuteAndWait(program, command, std::nullopt,
                                   {std::nullopt, llvm::StringRef(output), std::nullopt}))
       return refused("bisect: the executable failed");

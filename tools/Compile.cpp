@@ -76,6 +76,8 @@ void CompileArguments::add(CLI::App &app) {
                "let `OUT logits --hidden` see every layer");
   app.add_option("--dump-phases", options.dumpFolder,
                  "write the IR after each phase into a folder");
+  app.add_flag("--verify-each-numerically", options.verifyNumerically,
+               "run the model before and after each pass on random weights and compare");
 }
 
 llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {

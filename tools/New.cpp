@@ -27,13 +27,15 @@ static std::string replaceAll(std::string text, StringRef from, StringRef to) {
 static bool isProjectName(StringRef name) {
   return !name.empty() && name.size() < 60 && llvm::isAlpha(name[0]) && !name.ends_with("-") &&
          !name.contains("--") &&
-         llvm::all_of(name, [](char c) { return llvm::isLower(c) || llvm::isDigit(c) || c == '-'; });
+         llvm::all_of(
+             name, [](char c) { return llvm::isLower(c) || llvm::isDigit(c) || c == '-'; });
 }
 
 static llvm::Error writeProject(StringRef kind, const std::string &name) {
   if (!isProjectName(name))
-    return refused("new: '" + name + "' is no name for a project; accepted: lower-case letters, "
-                                     "digits and single '-', such as fuse-bias");
+    return refused("new: '" + name +
+                   "' is no name for a project; accepted: lower-case letters, "
+                   "digits and single '-', such as fuse-bias");
   if (fs::exists(name))
     return refused("new: " + name + " exists already");
   std::string identifier = replaceAll(name, "-", "_");
@@ -65,8 +67,9 @@ static llvm::Error writeProject(StringRef kind, const std::string &name) {
   }
   if (code)
     return refused("new: cannot read " + folder + ": " + code.message());
-  llvm::outs() << "now: cmake -S " << name << " -B " << name << "/build -G Ninja -DCMAKE_PREFIX_PATH="
-               << getInstallFolder() << " && ninja -C " << name << "/build all check\n";
+  llvm::outs() << "now: cmake -S " << name << " -B " << name
+               << "/build -G Ninja -DCMAKE_PREFIX_PATH=" << getInstallFolder() << " && ninja -C "
+               << name << "/build all check\n";
   return llvm::Error::success();
 }
 

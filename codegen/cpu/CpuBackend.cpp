@@ -59,7 +59,8 @@ private:
     if (!match)
       match = matchKernel(stage, kernel, isDecode);
     if (!match) {
-      emitMissed(stage, "cpu-kernels", "no kernel for " + kernel.getSymName() + ", its meaning runs");
+      emitMissed(stage, "cpu-kernels",
+                 "no kernel for " + kernel.getSymName() + ", its meaning runs");
       return decomposed.get(stage, kernel);
     }
     scratch = std::max(scratch, match->scratch);
@@ -78,7 +79,8 @@ private:
         continue;
       if (std::optional<KernelMatch> match = set.match(stage, kernel, isDecode)) {
         usedSets.insert(&set);
-        emitPassed(stage, "cpu-kernels", kernel.getSymName() + " by " + match->function + " of " + set.name);
+        emitPassed(stage, "cpu-kernels",
+                   kernel.getSymName() + " by " + match->function + " of " + set.name);
         return match;
       }
     }

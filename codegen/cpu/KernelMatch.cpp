@@ -346,7 +346,7 @@ private:
     shape.v_stride = stride(op.getValue());
     shape.kv_dtype = getCacheDtype(cache);
     return makeMatch("tk_kv_append", shape,
-                {*input(op.getKey()), *input(op.getValue()), *input(op.getCache())});
+                     {*input(op.getKey()), *input(op.getValue()), *input(op.getCache())});
   }
 
   tk_attention_shape attentionShape(PagedAttentionOp op, int32_t queryStride) {
@@ -369,8 +369,9 @@ private:
     if (!op || next != ops.size() || !areInputs({op.getQuery(), op.getCache()}))
       return std::nullopt;
     tk_attention_shape shape = attentionShape(op, stride(op.getQuery()));
-    return makeMatch("tk_attention", shape, {*input(op.getQuery()), *input(op.getCache()), output()},
-                tk_attention_scratch(&shape));
+    return makeMatch("tk_attention", shape,
+                     {*input(op.getQuery()), *input(op.getCache()), output()},
+                     tk_attention_scratch(&shape));
   }
 
   // rope, rope, kv_append, paged_attention
@@ -398,9 +399,9 @@ private:
     shape.style = getStyle(query.getStyle());
     shape.angles_stride = stride(query.getAngles());
     return makeMatch("tk_rope_attention", shape,
-                {*input(query.getInput()), *input(key.getInput()), *input(append.getValue()),
-                 *input(query.getAngles()), *input(append.getCache()), output()},
-                tk_rope_attention_scratch(&shape));
+                     {*input(query.getInput()), *input(key.getInput()), *input(append.getValue()),
+                      *input(query.getAngles()), *input(append.getCache()), output()},
+                     tk_rope_attention_scratch(&shape));
   }
 
   //===--------------------------------------------------------------------===//
@@ -421,7 +422,8 @@ private:
     shape.x_stride = stride(rowsIn);
     shape.out_stride = outputStride();
     shape.activation = activation ? getActivation(activation.getKind()) : 0;
-    return makeMatch(gather ? "tk_gather_rows" : "tk_activation", shape, {*input(rowsIn), output()});
+    return makeMatch(gather ? "tk_gather_rows" : "tk_activation", shape,
+                     {*input(rowsIn), output()});
   }
 
   std::optional<KernelMatch> binary() {
@@ -436,7 +438,7 @@ private:
     shape.b_stride = stride(rhs);
     shape.out_stride = outputStride();
     return makeMatch(isa<AddOp>(ops[0]) ? "tk_add" : "tk_mul", shape,
-                {*input(lhs), *input(rhs), output()});
+                     {*input(lhs), *input(rhs), output()});
   }
 
   sched::StageOp stage;

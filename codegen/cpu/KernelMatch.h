@@ -26,8 +26,8 @@ struct KernelMatch {
 // `shape` is the kernel's shape struct (runtime/kernel_abi.h), whose bytes become a constant of the
 // program.
 template <typename Shape>
-KernelMatch makeMatch(llvm::StringRef function, const Shape &shape,
-                      llvm::SmallVector<unsigned> io, int64_t scratch = 0) {
+KernelMatch makeMatch(llvm::StringRef function, const Shape &shape, llvm::SmallVector<unsigned> io,
+                      int64_t scratch = 0) {
   const auto *bytes = reinterpret_cast<const uint8_t *>(&shape);
   return {function.str(), {bytes, bytes + sizeof shape}, std::move(io), scratch};
 }

@@ -103,7 +103,8 @@ TEST(Packing, StoredTensors) {
     std::vector<uint8_t> plain(getPackedTileBytes(PackedFormat::F32, cols));
     packTile(own, rows, cols, storage, stored.data(), packed.data());
     packTile(PackedFormat::F32, rows, cols, storage, stored.data(), plain.data());
-    std::vector<float> want(cols);
+    std::vector<float> want(cols), unpacked(rows * cols);
+    unpackTile(own, rows, cols, packed.data(), unpacked.data());
     for (int64_t r = 0; r < rows; ++r) {
       decodeRow(storage, stored.data() + r * rowBytes, cols, want.data());
       for (int64_t c = 0; c < cols; ++c) {
@@ -113,6 +114,7 @@ TEST(Packing, StoredTensors) {
         for (int i = 0; i < 32; ++i)
           largest = std::max(largest, std::fabs(group[i]));
         ASSERT_NEAR(packedElement(own, cols, packed.data(), r, c), want[c], largest * 2e-3) << c;
+        ASSERT_EQ(packedElement(own, cols, packed.data(), r, c), unpacked[r * cols + c]) << c;
       }
     }
   }

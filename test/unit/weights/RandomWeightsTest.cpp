@@ -1,4 +1,4 @@
-#include "frontend/weights/RandomWeights.h"
+#include "ir/RandomWeights.h"
 #include "Support.h"
 #include <cmath>
 #include <numeric>

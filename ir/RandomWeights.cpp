@@ -1,4 +1,4 @@
-#include "frontend/weights/RandomWeights.h"
+#include "ir/RandomWeights.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/xxhash.h"

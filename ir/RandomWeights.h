@@ -1,11 +1,11 @@
-// Weights out of nothing (`--weights random:SEED`), for measuring and for models one has no file
-// of.
+// Weights out of nothing: `--weights random:SEED`, for measuring and for models one has no file of,
+// and what the numerical check of passes computes with.
 //
 // An element depends on the seed, its tensor's name, its row and its column alone: any rows can be
 // had in any order. Matrices are uniform with a deviation of 1 / sqrt(columns), so that a product
 // keeps the size of its input; vectors are near 1 (gains) or near 0 (biases).
-#ifndef TENON_FRONTEND_WEIGHTS_RANDOMWEIGHTS_H
-#define TENON_FRONTEND_WEIGHTS_RANDOMWEIGHTS_H
+#ifndef TENON_IR_RANDOMWEIGHTS_H
+#define TENON_IR_RANDOMWEIGHTS_H
 
 #include "ir/WeightSource.h"
 #include "llvm/ADT/StringMap.h"
@@ -34,4 +34,4 @@ private:
 
 } // namespace tenon
 
-#endif // TENON_FRONTEND_WEIGHTS_RANDOMWEIGHTS_H
+#endif // TENON_IR_RANDOMWEIGHTS_H

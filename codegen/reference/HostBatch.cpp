@@ -1,0 +1,50 @@
+// See HostBatch.h.
+#include "codegen/reference/HostBatch.h"
+#include <cstring>
+#include <numeric>
+
+using namespace mlir;
+
+namespace tenon {
+
+int64_t HostBatch::getContext() const {
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+}
+
+tenon_batch HostBatch::get() const {
+  return {int32_t(getTokens()), int32_t(lengths.size()), int32_t(getScored()), maxBlocks,
+          ids.data(),           positions.data(),        sequenceOf.data(),    starts.data(),
+          lengths.data(),       blockTable.data(),       scoredRows.data()};
+}
+
+static float toFloat(const char *at, Type element) {
+  if (element.isF32()) {
+    float value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return element.isBF16() ? bfloatToFloat(bits) : halfToFloat(bits);
+}
+
+HostRows HostCache::getRows(int64_t layer, int half, const HostBatch &batch) const {
+  int64_t heads = type.getHeads(), dim = type.getHeadDim();
+  int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  HostRows rows{RowKind::tokens, batch.getTokens(), heads * dim, {}};
+  for (int64_t t = 0; t < rows.count; ++t) {
+    int32_t position = batch.positions[t];
+    int64_t block =
+        batch.blockTable[batch.sequenceOf[t] * batch.maxBlocks + position / TENON_BLOCK_TOKENS];
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t d = 0; d < dim; ++d) {
+        int64_t line =
+            ((block * 2 + half) * heads + h) * TENON_BLOCK_TOKENS + position % TENON_BLOCK_TOKENS;
+        rows.data.push_back(
+            toFloat(layers[layer]->data() + (line * dim + d) * bytes, type.getElementType()));
+      }
+  }
+  return rows;
+}
+
+} // namespace tenon
