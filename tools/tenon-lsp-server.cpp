@@ -6,5 +6,5 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   if (!tenon::setUpTool(argc, argv, registry))
     return 1;
-  return mlir::asMainReturnCode(mlir::MlirLspServerMain(argc, argv, registry));
+  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }
