@@ -1,6 +1,6 @@
 # CPU kernels as LLVM bitcode: for Tenon's own and for those of plugins.
 #
-#   tenon_compile_kernels(VARIABLE FOLDER SOURCES a.cpp b.cpp [DEPENDS headers] [INCLUDES folders])
+#   tenon_compile_kernels(VARIABLE FOLDER SOURCES a.cpp b.cpp [INCLUDES folders])
 #
 # compiles the sources for each instruction set level to FOLDER/<level>.bc and puts these files' names into VARIABLE.
 # They are compiled without optimisation passes, since the code generator specialises them for each shape before it
@@ -18,7 +18,7 @@ set(TENON_KERNEL_FLAGS
     -fno-stack-protector)
 
 function(tenon_compile_kernels variable folder)
-  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "" "SOURCES;DEPENDS;INCLUDES")
+  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "" "SOURCES;INCLUDES")
   list(TRANSFORM ARG_INCLUDES PREPEND -I)
   set(files)
   foreach(level IN LISTS TENON_KERNEL_LEVELS)
@@ -31,8 +31,9 @@ function(tenon_compile_kernels variable folder)
         OUTPUT ${object}
         COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/kernels/${level}
         COMMAND ${TENON_CLANG} -O2 -Xclang -disable-llvm-passes -emit-llvm -c ${TENON_KERNEL_FLAGS}
-                ${TENON_KERNEL_FLAGS_${level}} ${ARG_INCLUDES} ${path} -o ${object}
-        DEPENDS ${path} ${ARG_DEPENDS}
+                ${TENON_KERNEL_FLAGS_${level}} ${ARG_INCLUDES} ${path} -o ${object} -MD -MF ${object}.d
+        DEPENDS ${path}
+        DEPFILE ${object}.d
         VERBATIM)
       list(APPEND objects ${object})
     endforeach()

@@ -2,7 +2,6 @@
 #include "passes/Graph.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace tenon {
 #define GEN_PASS_DEF_LLMFUSENORMQKV
@@ -15,21 +14,22 @@ namespace {
 
 enum Role { query, key, value, none };
 
-// What attention does with a projection: follows it through its own norm, rotation and copying to
-// its only reader.
+// What attention does with a projection: follows it through operations on its rows, such as norm,
+// rotation and copying, to its only reader. A plugin's operations are as good.
 Role getRole(Value projection) {
   while (projection.hasOneUse()) {
     OpOperand &use = *projection.getUses().begin();
     Operation *user = use.getOwner();
-    if (isa<RMSNormOp, RopeOp, RepeatKVOp>(user) && use.getOperandNumber() == 0) {
-      projection = user->getResult(0);
-      continue;
-    }
-    return TypeSwitch<Operation *, Role>(user)
-        .Case([&](AttentionOp) { return Role(use.getOperandNumber()); }) // query, key, value
-        .Case([&](PagedAttentionOp) { return query; })
-        .Case([&](KVAppendOp) { return use.getOperandNumber() == 1 ? key : value; })
-        .Default(none);
+    if (isa<AttentionOp>(user))
+      return Role(use.getOperandNumber()); // query, key, value
+    if (isa<PagedAttentionOp>(user))
+      return query;
+    if (isa<KVAppendOp>(user))
+      return use.getOperandNumber() == 1 ? key : value;
+    if (isa<LinearOp>(user) || !isa<ReferenceOpInterface>(user) || use.getOperandNumber() != 0 ||
+        user->getNumResults() != 1)
+      return none;
+    projection = user->getResult(0);
   }
   return none;
 }

@@ -1,17 +1,11 @@
 // fuse-qk-norm-rope: the norms of queries and keys join the rotation after them (Qwen3).
 //
-//        q        k
-//        │        │                         q    k
-//      norm     norm                        │    │
-//        │        │          ─▶    fused @qk_norm_rope            where rotation stands alone
-//      rope     rope                        │    │
-//        │        │
-//
-//        q        k
-//        │        │                         q    k   v
-//      norm     norm                        │    │   │
-//        └───┬────┘   v      ─▶    fused @qk_norm_rope_attention  where llm-fuse-rope has been
-//     fused @rope_attention
+//      q      k                 q     k
+//      │      │                 │     │
+//     norm   norm       ┌ fused @qk_norm_rope ┐
+//      │      │     ─▶  │     norm  norm      │
+//     rope   rope       │     rope  rope      │
+//      │      │         └───────┬─────┬───────┘
 #include "Qk.h"
 #include "passes/Graph.h"
 
@@ -31,11 +25,6 @@ struct FuseQkNormRope : PassWrapper<FuseQkNormRope, OperationPass<func::FuncOp>>
   }
 
   void runOnOperation() override {
-    SmallVector<FusedOp> fusions(getOperation().getOps<FusedOp>());
-    for (FusedOp fused : fusions)
-      if (fused.getKind() == "rope_attention")
-        takeNormsIn(fused);
-
     SmallVector<RopeOp> ropes;
     for (RopeOp rope : getOperation().getOps<RopeOp>())
       if (NormRope::match(rope))
@@ -78,16 +67,6 @@ struct FuseQkNormRope : PassWrapper<FuseQkNormRope, OperationPass<func::FuncOp>>
       RopeOp(rope).erase();
       norm->erase();
     }
-  }
-
-  // Moves both norms into the fusion, which then has a kernel of ours.
-  static void takeNormsIn(FusedOp fused) {
-    SmallVector<RopeOp> ropes(fused.getOps<RopeOp>());
-    if (!llvm::all_of(ropes, [](RopeOp rope) { return NormRope::match(rope).has_value(); }))
-      return;
-    for (RopeOp rope : ropes)
-      rope.getInput().getDefiningOp()->moveBefore(rope);
-    fused.setKind("qk_norm_rope_attention");
   }
 };
 

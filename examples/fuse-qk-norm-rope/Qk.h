@@ -18,7 +18,7 @@ struct NormRope {
   int64_t heads, headDim;
   tenon::llm::RopeStyle style;
   double eps;
-  llvm::SmallVector<mlir::Operation *, 2> parts; // the norm and the rotation, or qk.norm_rope
+  size_t operations; // 2, or 1 for qk.norm_rope
 
   // What `value` is, if it is that.
   static std::optional<NormRope> match(mlir::Value value);

@@ -7,16 +7,9 @@
 using namespace mlir;
 using namespace tenon;
 using namespace tenon::llm;
-using cpu::KernelMatch;
 
 namespace qk {
 namespace {
-
-template <typename Shape>
-KernelMatch makeMatch(StringRef function, const Shape &shape, SmallVector<unsigned> io) {
-  const auto *bytes = reinterpret_cast<const uint8_t *>(&shape);
-  return {function.str(), {bytes, bytes + sizeof shape}, std::move(io)};
-}
 
 // Which operand of the stage an argument of its kernel is: argument 0 is the batch.
 std::optional<unsigned> getInput(sched::KernelOp kernel, Value value) {
@@ -31,23 +24,25 @@ int32_t getStride(sched::StageOp stage, unsigned operand) {
 }
 
 // One or two norms with their rotations, and nothing else.
-std::optional<KernelMatch> matchNormRope(sched::StageOp stage, sched::KernelOp kernel) {
+std::optional<cpu::KernelMatch> match(sched::StageOp stage, sched::KernelOp kernel,
+                                      bool /*isDecode*/) {
   ValueRange results = kernel.getTerminator()->getOperands();
   if (results.empty() || results.size() > 2)
     return std::nullopt;
   qk_norm_rope_shape shape = {};
   SmallVector<unsigned> io;
   Value angles;
-  size_t parts = 0;
+  size_t operations = 0;
   for (auto [i, result] : llvm::enumerate(results)) {
     std::optional<NormRope> match = NormRope::match(result);
     if (!match)
       return std::nullopt;
     auto x = getInput(kernel, match->input), weight = getInput(kernel, match->weight),
          angle = getInput(kernel, match->angles);
-    bool hasOthers = i && (match->angles != angles || match->headDim != shape.head_dim ||
-                           int32_t(match->style) != shape.style);
-    if (!x || !weight || !angle || hasOthers)
+    if (!x || !weight || !angle)
+      return std::nullopt;
+    if (i && (match->angles != angles || match->headDim != shape.head_dim ||
+              int32_t(match->style) != shape.style))
       return std::nullopt;
     unsigned out = stage.getInputs().size() + i;
     (i ? shape.second : shape.first) = {int32_t(match->heads), getStride(stage, *x),
@@ -61,55 +56,15 @@ std::optional<KernelMatch> matchNormRope(sched::StageOp stage, sched::KernelOp k
       io.push_back(*angle);
     io.push_back(out);
     angles = match->angles;
-    parts += match->parts.size();
+    operations += match->operations;
   }
-  if (parts + 1 != kernel.getBody().front().getOperations().size())
+  if (operations + 1 != kernel.getBody().front().getOperations().size())
     return std::nullopt;
-  return makeMatch("qk_norm_rope", shape, io);
-}
-
-// Tenon's own kernel, with norms before it: its matcher is asked about the body without them.
-std::optional<KernelMatch> matchAttention(sched::StageOp stage, sched::KernelOp kernel,
-                                          bool isDecode) {
-  SmallVector<RopeOp> ropes(kernel.getOps<RopeOp>());
-  SmallVector<PagedAttentionOp> attentions(kernel.getOps<PagedAttentionOp>());
-  if (ropes.size() != 2 || attentions.size() != 1)
-    return std::nullopt;
-  qk_norm_rope_attention_shape shape = {};
-  SmallVector<unsigned> weights(2);
-  for (RopeOp rope : ropes) {
-    std::optional<NormRope> match = NormRope::match(rope);
-    auto weight = match ? getInput(kernel, match->weight) : std::nullopt;
-    if (!weight)
-      return std::nullopt;
-    bool isQuery = attentions[0].getQuery() == rope;
-    (isQuery ? shape.q_eps : shape.k_eps) = match->eps;
-    weights[isQuery ? 0 : 1] = *weight;
-  }
-
-  OwningOpRef<sched::KernelOp> plain(kernel.clone());
-  for (RMSNormOp norm : llvm::make_early_inc_range(plain->getOps<RMSNormOp>())) {
-    norm.replaceAllUsesWith(norm.getInput());
-    norm.erase();
-  }
-  std::optional<KernelMatch> match = cpu::matchKernel(stage, *plain, isDecode);
-  if (!match || match->function != "tk_rope_attention")
-    return std::nullopt;
-  std::memcpy(&shape.rope, match->shape.data(), sizeof shape.rope);
-  match->io.append(weights);
-  KernelMatch result = makeMatch("qk_norm_rope_attention", shape, match->io);
-  result.scratch = match->scratch;
-  return result;
+  return cpu::makeMatch("qk_norm_rope", shape, io);
 }
 
 } // namespace
 
-cpu::KernelSet getKernels() {
-  auto match = [](sched::StageOp stage, sched::KernelOp kernel, bool isDecode) {
-    std::optional<KernelMatch> found = matchNormRope(stage, kernel);
-    return found ? found : matchAttention(stage, kernel, isDecode);
-  };
-  return {"qk", match, getEmbeddedKernels};
-}
+cpu::KernelSet getKernels() { return {"qk", match, getEmbeddedKernels}; }
 
 } // namespace qk

@@ -88,7 +88,7 @@ std::optional<NormRope> NormRope::match(Value value) {
                     op.getHeadDim(),
                     op.getStyle(),
                     op.getEps().convertToDouble(),
-                    {op}};
+                    1};
   auto rope = value.getDefiningOp<RopeOp>();
   auto norm = rope ? rope.getInput().getDefiningOp<RMSNormOp>() : RMSNormOp();
   if (!norm || !norm->hasOneUse() || norm.getHeads() != rope.getHeads())
@@ -100,7 +100,7 @@ std::optional<NormRope> NormRope::match(Value value) {
                   rope.getHeadDim(),
                   rope.getStyle(),
                   norm.getEps().convertToDouble(),
-                  {norm, rope}};
+                  2};
 }
 
 } // namespace qk

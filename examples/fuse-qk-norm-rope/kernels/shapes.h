@@ -26,12 +26,4 @@ typedef struct qk_norm_rope_shape {
   int32_t angles_stride;
 } qk_norm_rope_shape;
 
-// ── qk_norm_rope_attention ─────────────────────────────────────────────────────────────────────
-// tk_rope_attention over normed queries and keys.        io: as there, then q_weight, k_weight
-typedef struct qk_norm_rope_attention_shape {
-  tk_rope_attention_shape rope;
-  float q_eps;
-  float k_eps;
-} qk_norm_rope_attention_shape;
-
 #endif // QK_SHAPES_H
