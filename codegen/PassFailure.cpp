@@ -58,7 +58,7 @@ llvm::Error PassFailure::explain(StringRef message) const {
     return refused(message.empty() ? state->pass + " failed" : message.str());
   std::string text = "pass " + state->pass + (plugin.empty() ? "" : " of plugin " + plugin) +
                      (state->returned ? " failed" : " crashed");
-  if (!message.empty())
+  if (state->returned && !message.empty())
     text += ": " + message.str();
   if (state->saved)
     text += "; the module before it is in " + state->file;

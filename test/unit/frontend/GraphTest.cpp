@@ -52,7 +52,7 @@ TEST_F(GraphTest, RefusesFiles) {
        "[MIN..MAX], "
        "flag or word | word, each with or without '= DEFAULT'"},
       {"parameters: {vocab: integer, context: integer}\n@nodes: []\ngraph: []\n",
-       "unknown key 'nodes'; accepted: parameters, checks, graph, hf, gguf"},
+       "unknown key 'nodes'; accepted: parameters, checks, graph, hf, gguf, plugins"},
   };
   for (auto [text, error] : cases) {
     Marked marked(text);
@@ -72,9 +72,9 @@ TEST_F(GraphTest, RefusesNodes) {
       {"[{@rmsnorm: {}}]", "unknown node 'rmsnorm'; accepted: repeat, residual, sequence, mark, "
                            "activation, add, attention, "
                            "embedding, linear, mul, repeat_kv, rms_norm, rope"},
-      {"[{@no.such: {}}]", "unknown node 'no.such'; accepted: repeat, residual, sequence, mark, "
-                           "activation, add, attention, "
-                           "embedding, linear, mul, repeat_kv, rms_norm, rope"},
+      {"[{@no.such: {}}]",
+       "unknown node 'no.such': no loaded plugin has the dialect 'no'; accepted: "
+       "--load-plugin=FILE, a folder in TENON_PLUGIN_PATH, or `plugins:` in the model file"},
       {"[{embedding: @7}]", "embedding: arguments must be a map, got 7"},
       {"[{@embedding: {weight: e, rows: 9}}]",
        "embedding: 'columns' is missing; accepted: an integer within 2^31"},

@@ -30,7 +30,7 @@ TEST(Model, RefusesInOneLine) {
       {"@model: m\narchitecture: llama\n", "'config' is missing"},
       {"@[1]\n", "a model must be a map, got a list"},
       {model(good, "@wieghts: {}\n"), "unknown key 'wieghts'; accepted: model, architecture, "
-                                      "config, weights, tokenizer, generation"},
+                                      "config, weights, tokenizer, generation, plugins"},
       {"model: @a/b\narchitecture: llama\nconfig: {}\n",
        "'model' must be a name of letters, digits, '.', '_' and '-', got 'a/b'"},
       {"model: @7\narchitecture: llama\nconfig: {}\n",
