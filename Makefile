@@ -42,7 +42,7 @@ test: build ## all GoogleTest and lit tests
 conformance: build ## the same cases for every backend
 	@JOBS=$(JOBS) scripts/run-tests.sh build conformance
 
-check-all: lint check-docs check-asan ## everything CI checks besides `make test`
+check-all: lint check-docs check-plugins check-asan ## everything CI checks besides `make test`
 
 lint: deps check-text check-layers check-format check-tidy ## layout, layers, formatting, clang 22, clang-tidy
 
@@ -51,6 +51,9 @@ check-text check-layers check-format: deps
 
 check-docs: deps
 	@scripts/docs.sh --check && echo "$@: ok"
+
+check-plugins: build ## plugins, built against an installed Tenon
+	@scripts/check-plugins.sh build && echo "$@: ok"
 
 check-clang: deps
 	@scripts/build.sh clang -j$(JOBS) && echo "$@: ok"
@@ -81,4 +84,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run build install bench test conformance check-all lint check-text check-layers \
-  check-format check-docs check-clang check-tidy check-asan format docs clean deps help
+  check-format check-docs check-plugins check-clang check-tidy check-asan format docs clean deps help
