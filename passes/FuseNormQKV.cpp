@@ -55,7 +55,8 @@ struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
     if (!llvm::all_of(projections, [](LinearOp op) { return bool(op); }))
       return; // not the norm before attention
     if (others)
-      return missed(norm, "the norm has " + Twine(others) + " other users");
+      return missed(norm, "the norm has " + Twine(others) +
+                              (others == 1 ? " other user" : " other users"));
     if (norm.getHeads() > 1)
       return missed(norm, "the norm is of " + Twine(norm.getHeads()) + " heads, not of whole rows");
     std::string why;

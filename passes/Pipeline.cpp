@@ -12,7 +12,8 @@ using namespace mlir;
 
 namespace tenon {
 
-// "NAME" or "NAME{options}", nested where the pass is for functions, as parsePassPipeline would not.
+// "NAME" or "NAME{options}", nested where the pass is for functions, as parsePassPipeline would
+// not.
 static LogicalResult addInsertion(StringRef pass, OpPassManager &manager, raw_ostream &errors) {
   auto [name, options] = pass.split('{');
   options.consume_back("}");

@@ -1,6 +1,7 @@
 // See Remarks.h.
 #include "passes/Remarks.h"
 #include "mlir/IR/Location.h"
+#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -11,13 +12,17 @@ using namespace mlir;
 namespace tenon {
 
 static remark::RemarkOpts makeOptions(StringRef name, StringRef pass, Operation *op) {
-  auto function = op->getParentOfType<func::FuncOp>();
-  return remark::RemarkOpts::name(name).category(pass).function(function ? function.getSymName()
-                                                                         : StringRef());
+  // The function, or the program.
+  Operation *parent = op->getParentOp();
+  while (parent && !isa<SymbolOpInterface>(parent))
+    parent = parent->getParentOp();
+  auto symbol = dyn_cast_or_null<SymbolOpInterface>(parent);
+  return remark::RemarkOpts::name(name).category(pass).function(
+      symbol && symbol.getNameAttr() ? symbol.getName() : StringRef());
 }
 
-void emitMissed(Operation *op, StringRef pass, const Twine &why) {
-  remark::missed(op->getLoc(), makeOptions("not fused", pass, op)) << why.str();
+void emitMissed(Operation *op, StringRef pass, const Twine &why, StringRef what) {
+  remark::missed(op->getLoc(), makeOptions(what, pass, op)) << why.str();
 }
 
 void emitPassed(Operation *op, StringRef pass, const Twine &what) {

@@ -10,7 +10,8 @@ namespace tenon {
 
 // A fusion that was not made although its parts are there:
 // "llm-fuse-norm-qkv: not fused: the norm has 2 other users".
-void emitMissed(mlir::Operation *op, llvm::StringRef pass, const llvm::Twine &why);
+void emitMissed(mlir::Operation *op, llvm::StringRef pass, const llvm::Twine &why,
+                llvm::StringRef what = "not fused");
 // A change that was made: "llm-mha-to-gqa: done: 9 query heads share 3 key and value heads".
 void emitPassed(mlir::Operation *op, llvm::StringRef pass, const llvm::Twine &what);
 // "llm-fuse-norm-qkv: fused: rms_norm, linear".

@@ -34,11 +34,18 @@ public:
   llvm::Error run(std::optional<Ids> expected) {
     if (llvm::Error error = arguments.model.resolve().takeError())
       return error;
+    passes = getOptionalPasses();
+    for (const Plugin &plugin : PluginLoader::get().getPlugins())
+      for (const Insertion &insertion : plugin.insertions)
+        passes.push_back(insertion.pass);
+    for (llvm::StringRef text : arguments.insertions)
+      passes.push_back(text.split(':').second.split('{').first.str());
+
     if (!expected) {
-      llvm::outs() << "expected: what the reference backend answers\n";
+      llvm::outs() << "expected: what the reference backend answers without them\n";
       std::string target = std::exchange(arguments.options.target, "reference");
       std::string precision = std::exchange(arguments.options.precision, "f32");
-      llvm::Expected<Ids> answer = ask({});
+      llvm::Expected<Ids> answer = ask(passes);
       if (!answer)
         return answer.takeError();
       expected = *answer;
@@ -46,13 +53,6 @@ public:
       arguments.options.precision = precision;
     }
     llvm::outs() << "expected answer: " << print(*expected) << '\n';
-
-    passes = getOptionalPasses();
-    for (const Plugin &plugin : PluginLoader::get().getPlugins())
-      for (const Insertion &insertion : plugin.insertions)
-        passes.push_back(insertion.pass);
-    for (llvm::StringRef text : arguments.insertions)
-      passes.push_back(text.split(':').second.split('{').first.str());
 
     llvm::Expected<bool> all = isWrong(passes.size(), *expected);
     if (!all)
@@ -146,7 +146,8 @@ Action addBisect(CLI::App &app) {
   arguments->add(app);
   app.add_option("--ids", *ids, "token ids of the prompt")->type_name("IDS");
   app.add_option("-n", *count, "tokens to generate")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--expect", *expect, "the right answer; default: the reference backend's")
+  app.add_option("--expect", *expect,
+                 "the right answer; default: the reference backend's, without passes")
       ->type_name("IDS");
   return [=]() -> llvm::Error {
     if (llvm::Error error = parseIds(*ids).takeError())

@@ -11,6 +11,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include <map>
 
 using llvm::StringRef;
 namespace fs = llvm::sys::fs;
@@ -47,16 +48,20 @@ static llvm::Error writeProject(StringRef kind, const std::string &name) {
   };
 
   std::string folder = getTemplatesFolder() + "/" + kind.str();
+  std::map<std::string, std::string> templates; // by the file that they become
   std::error_code code;
   for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end;
-       it.increment(code)) {
-    StringRef relative = StringRef(it->path()).drop_front(folder.size() + 1);
-    if (!relative.consume_back(".in"))
-      continue; // a folder
-    auto text = llvm::MemoryBuffer::getFile(it->path());
+       it.increment(code))
+    if (path::extension(it->path()) == ".in")
+      templates[name + "/" +
+                fill(StringRef(it->path()).drop_front(folder.size() + 1).drop_back(3).str())] =
+          it->path();
+  if (code)
+    return refused("new: cannot read " + folder + ": " + code.message());
+  for (const auto &[file, source] : templates) {
+    auto text = llvm::MemoryBuffer::getFile(source);
     if (!text)
-      return refused("new: cannot read " + it->path() + ": " + text.getError().message());
-    std::string file = name + "/" + fill(relative.str());
+      return refused("new: cannot read " + source + ": " + text.getError().message());
     if ((code = fs::create_directories(path::parent_path(file))))
       return refused("new: cannot make " + path::parent_path(file) + ": " + code.message());
     llvm::raw_fd_ostream out(file, code);
@@ -65,8 +70,6 @@ static llvm::Error writeProject(StringRef kind, const std::string &name) {
     out << fill((*text)->getBuffer().str());
     llvm::outs() << file << '\n';
   }
-  if (code)
-    return refused("new: cannot read " + folder + ": " + code.message());
   llvm::outs() << "now: cmake -S " << name << " -B " << name
                << "/build -G Ninja -DCMAKE_PREFIX_PATH=" << getInstallFolder() << " && ninja -C "
                << name << "/build all check\n";

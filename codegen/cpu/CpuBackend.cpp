@@ -59,8 +59,7 @@ private:
     if (!match)
       match = matchKernel(stage, kernel, isDecode);
     if (!match) {
-      emitMissed(stage, "cpu-kernels",
-                 "no kernel for " + kernel.getSymName() + ", its meaning runs");
+      emitMissed(stage, "cpu-kernels", kernel.getSymName() + " runs as its meaning", "no kernel");
       return decomposed.get(stage, kernel);
     }
     scratch = std::max(scratch, match->scratch);
