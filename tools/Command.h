@@ -29,7 +29,7 @@ struct CompileArguments {
   std::string cpus = "native";
   std::vector<std::string> insertions; // POINT:PASS
   std::vector<std::string> remarks;    // kinds to print: "missed", "passed"
-  bool time = false; // say where it went
+  bool time = false;                   // say where it went
   int64_t timeTokens = 512;
 
   void add(CLI::App &app);

@@ -2,10 +2,8 @@
 //
 //   tiny.card    "card 64"                  a llama of that hidden size
 //   ones.bin     "ONES"                     every tensor that is asked for, all ones
-#include "llvm/ADT/StringMap.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "plugin/TenonPlugin.h"
-#include <deque>
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace tenon;
 

@@ -4,8 +4,8 @@
 #include "llvm/Config/llvm-config.h"
 
 #ifdef OLD
-extern "C" __attribute__((section(TENON_PLUGIN_SECTION), used)) const tenon::PluginNote note = {
-    TENON_PLUGIN_MAGIC, 0, "0.0.9", "21.1.0", "old", "1"};
+extern "C" __attribute__((section(TENON_PLUGIN_SECTION), used))
+const tenon::PluginNote note = {TENON_PLUGIN_MAGIC, 0, "0.0.9", "21.1.0", "old", "1"};
 // Were it loaded, this would end the process.
 __attribute__((constructor)) static void loaded() { __builtin_trap(); }
 #elif !defined(NO_NOTE)
