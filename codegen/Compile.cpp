@@ -43,6 +43,13 @@ std::string getDefaultCacheType(StringRef precision, ModuleOp module) {
   return isF32 ? "f32" : "bf16";
 }
 
+llvm::Error checkName(StringRef option, StringRef value, ArrayRef<StringRef> accepted) {
+  if (llvm::is_contained(accepted, value))
+    return llvm::Error::success();
+  return refused(option + ": unknown type '" + value +
+                 "'; accepted: " + llvm::join(accepted, ", "));
+}
+
 // Looks at the module between two passes.
 class Look : public PassWrapper<Look, OperationPass<ModuleOp>> {
 public:
@@ -95,6 +102,12 @@ public:
     if (!made)
       return made.takeError();
     backend = std::move(*made);
+    if (llvm::Error error = checkName("--precision", options.precision,
+                                      {"stored", "f32", "bf16", "f16", "int8", "int4"}))
+      return error;
+    if (!options.cacheType.empty())
+      if (llvm::Error error = checkName("--kv-dtype", options.cacheType, {"f32", "bf16", "f16"}))
+        return error;
     for (const std::string &name : options.disabledPasses)
       if (!PassInfo::lookup(name))
         return refused("--disable: unknown pass '" + name +
