@@ -47,3 +47,23 @@ function(tenon_compile_kernels variable folder)
   endforeach()
   set(${variable} ${files} PARENT_SCOPE)
 endfunction()
+
+# tenon_compile_native_kernels(VARIABLE source.cpp DEFINE [FLAGS]): the same levels as ordinary objects, for tests and
+# benchmarks, each with -DDEFINE<level>.
+function(tenon_compile_native_kernels variable source define)
+  cmake_path(GET source STEM stem)
+  set(objects)
+  foreach(level IN LISTS TENON_KERNEL_LEVELS)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${stem}_${level}.o)
+    add_custom_command(
+      OUTPUT ${object}
+      COMMAND ${TENON_CLANG} -fPIC -Wall -Wextra -Wno-unused-function -c ${TENON_KERNEL_FLAGS}
+              ${TENON_KERNEL_FLAGS_${level}} ${ARGN} -D${define}${level}
+              ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object} -MD -MF ${object}.d
+      DEPENDS ${source}
+      DEPFILE ${object}.d
+      VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  set(${variable} ${objects} PARENT_SCOPE)
+endfunction()

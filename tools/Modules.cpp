@@ -18,7 +18,7 @@ static std::optional<tenon_trailer> readTrailer(StringRef bytes) {
   if (bytes.size() < sizeof trailer)
     return std::nullopt;
   std::memcpy(&trailer, bytes.end() - sizeof trailer, sizeof trailer);
-  if (std::memcmp(trailer.magic, TENON_ARTEFACT_MAGIC, sizeof trailer.magic))
+  if (std::memcmp(trailer.magic, TENON_ARTEFACT_MAGIC, sizeof trailer.magic) != 0)
     return std::nullopt;
   return trailer;
 }

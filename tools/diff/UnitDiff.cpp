@@ -127,15 +127,15 @@ std::vector<std::string> compareNodes(const Nodes &before, const Nodes &after) {
   };
   std::map<std::string, int> surplus;
   for (const Node *node : after)
-    ++surplus[node->getSignature()];
+    ++surplus[node->getFullSignature()];
   for (const Node *node : before)
-    if (--surplus[node->getSignature()] < 0)
+    if (--surplus[node->getFullSignature()] < 0)
       find(node).first.push_back(node);
   surplus.clear();
   for (const Node *node : before)
-    ++surplus[node->getSignature()];
+    ++surplus[node->getFullSignature()];
   for (const Node *node : after)
-    if (--surplus[node->getSignature()] < 0)
+    if (--surplus[node->getFullSignature()] < 0)
       find(node).second.push_back(node);
 
   std::vector<std::string> removed, added;

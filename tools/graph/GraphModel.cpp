@@ -367,7 +367,7 @@ std::string OpInfo::getSignature() const {
   return text;
 }
 
-std::string Node::getSignature() const {
+std::string Node::getFullSignature() const {
   std::string text = OpInfo::getSignature();
   describeBody(body, text);
   return text;
@@ -397,7 +397,7 @@ std::string Graph::getSignature(int index) const {
   std::string text;
   for (int member : members) {
     const Node &node = nodes[member];
-    text += node.getSignature() + "(";
+    text += node.getFullSignature() + "(";
     for (const Input &input : node.inputs) {
       // Inside the unit by place, the stream by distance, shared nodes by number; the cache of
       // another unit is only that.

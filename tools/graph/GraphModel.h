@@ -73,7 +73,7 @@ struct Node : OpInfo {
 
   std::vector<const OpInfo *> getOps() const; // itself, or its body
   int64_t getWeightBytes() const;
-  std::string getSignature() const;
+  std::string getFullSignature() const; // with that of the body
 };
 
 struct Unit {
