@@ -22,7 +22,8 @@ struct PagedAttention : impl::LLMPagedAttentionBase<PagedAttention> {
       OpBuilder builder(op);
       op.replaceAllUsesWith(PagedAttentionOp::create(
                                 builder, op.getLoc(), op.getType(), op.getQuery(), read.getCache(),
-                                op.getBatch(), read.getLayer(), op.getNumHeads(), op.getScale())
+                                op.getBatch(), read.getLayer(), op.getNumHeads(), op.getScale(),
+                                op.getWindow(), op.getSoftcap())
                                 .getResult());
       op.erase();
       if (read->use_empty())
