@@ -51,7 +51,8 @@ llvm::Expected<StoredTensor> Checkpoint::translate(const std::string &stem,
       continue;
     const Value *name = &entry.value;
     if (entry.value.asMap()) {
-      if (llvm::Error error = checkKeys(entry.value, "a tensor", {"name", "deinterleave", "from_row", "of_rows"}))
+      if (llvm::Error error =
+              checkKeys(entry.value, "a tensor", {"name", "deinterleave", "from_row", "of_rows"}))
         return error;
       name = entry.value.find("name");
     }
@@ -71,8 +72,8 @@ llvm::Expected<StoredTensor> Checkpoint::translate(const std::string &stem,
       if (!value)
         return value.takeError();
       if (!value->asInteger() || *value->asInteger() < least)
-        return failAt(value->place, "'" + key + "' must be a number of " + what + ", got " +
-                                        value->describe());
+        return failAt(value->place,
+                      "'" + key + "' must be a number of " + what + ", got " + value->describe());
       number = *value->asInteger();
       return llvm::Error::success();
     };

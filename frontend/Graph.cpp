@@ -270,9 +270,8 @@ FailureOr<mlir::Value> Arguments::getWeight(StringRef key, StringRef suffix,
   if (stored->ofRows) {
     SmallVector<int64_t> whole(shape);
     whole[0] = stored->ofRows;
-    auto all =
-        llm::WeightOp::create(builder, loc, type.get(builder.getContext(), whole, stored->storage),
-                              stored->name);
+    auto all = llm::WeightOp::create(
+        builder, loc, type.get(builder.getContext(), whole, stored->storage), stored->name);
     weight = llm::WeightSliceOp::create(builder, loc, all, stored->firstRow,
                                         stored->firstRow + shape[0]);
   } else {

@@ -70,7 +70,8 @@ LogicalResult WeightSliceOp::inferReturnTypes(MLIRContext *context, std::optiona
   if (begin < 0 || begin >= end || end > rows)
     return emitOptionalError(loc, "'llm.weight_slice' op rows ", begin, " to ", end,
                              " are not within ", rows);
-  if (input.getLayout() != Layout::plain || (input.getRank() == 1 && isQuantised(input.getStorage())))
+  if (input.getLayout() != Layout::plain ||
+      (input.getRank() == 1 && isQuantised(input.getStorage())))
     return emitOptionalError(loc, "'llm.weight_slice' op cannot cut ", input);
   SmallVector<int64_t> shape(input.getShape());
   shape[0] = end - begin;

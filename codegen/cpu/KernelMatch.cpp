@@ -287,8 +287,9 @@ private:
     size_t next = 0;
     auto add = take<AddOp>(next);
     auto op = take<RMSNormOp>(next);
-    if (!add || !op || next != ops.size() || !getNorm(op) || op.getInput() != add || !yields(add, 0) ||
-        !yields(op, 1) || !areInputs({add.getLhs(), add.getRhs(), op.getWeight()}))
+    if (!add || !op || next != ops.size() || !getNorm(op) || op.getInput() != add ||
+        !yields(add, 0) || !yields(op, 1) ||
+        !areInputs({add.getLhs(), add.getRhs(), op.getWeight()}))
       return std::nullopt;
     tk_norm_shape shape = normShape(op);
     shape.x_stride = stride(add.getLhs());

@@ -26,12 +26,15 @@ std::string readFile(const std::string &path) {
 
 TEST(HuggingFace, LoadsAllTinyModels) {
   const std::pair<const char *, const char *> cases[] = {
-      {"llama", "f32"},       {"llama-mha", "f32"},          {"llama-mqa", "f32"},
-      {"llama-bias", "f32"},  {"llama-tied", "f32"},         {"llama-headdim", "f32"},
-      {"llama-bf16", "bf16"}, {"llama-fp16-sharded", "f16"}, {"qwen3", "f32"},
-      {"qwen2", "f32"},       {"granite", "f32"},            {"phi3", "f32"},
-      {"olmo2", "f32"},       {"gemma", "f32"},              {"gemma2", "f32"},
-      {"gemma3", "f32"},      {"smollm3", "f32"},
+      {"llama", "f32"},       {"llama-mha", "f32"},
+      {"llama-mqa", "f32"},   {"llama-bias", "f32"},
+      {"llama-tied", "f32"},  {"llama-headdim", "f32"},
+      {"llama-bf16", "bf16"}, {"llama-fp16-sharded", "f16"},
+      {"qwen3", "f32"},       {"qwen2", "f32"},
+      {"granite", "f32"},     {"phi3", "f32"},
+      {"olmo2", "f32"},       {"gemma", "f32"},
+      {"gemma2", "f32"},      {"gemma3", "f32"},
+      {"smollm3", "f32"},
   };
   for (auto [name, storage] : cases) {
     mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -57,10 +60,11 @@ TEST(HuggingFace, LoadsAllTinyModels) {
 
 // transformers 4 and 5 spell rotary parameters differently; the models are the same.
 TEST(HuggingFace, ReadsBothSpellings) {
-  for (const char *name :
-       {"llama", "llama-mqa", "llama-bias", "llama-tied", "llama-headdim", "qwen3", "llama-linear",
-        "llama3-rope-scaling", "llama-yarn", "mistral", "mistral-nowindow", "qwen2", "qwen2-tied",
-        "smollm3", "granite", "phi3", "olmo2", "gemma", "gemma2", "gemma3"}) {
+  for (const char *name : {"llama",         "llama-mqa", "llama-bias",       "llama-tied",
+                           "llama-headdim", "qwen3",     "llama-linear",     "llama3-rope-scaling",
+                           "llama-yarn",    "mistral",   "mistral-nowindow", "qwen2",
+                           "qwen2-tied",    "smollm3",   "granite",          "phi3",
+                           "olmo2",         "gemma",     "gemma2",           "gemma3"}) {
     std::string texts[2];
     for (int i : {0, 1}) {
       Folder folder;
@@ -237,8 +241,8 @@ TEST_F(ConfigTest, ReadsEndTokens) {
 
 // What `tenon import` writes is a model file of the same model.
 TEST(Import, WritesAModelFile) {
-  for (const char *name : {"llama", "llama-tied", "llama-headdim", "llama-bias", "qwen3",
-                           "smollm3", "granite", "olmo2", "gemma2", "gemma3"}) {
+  for (const char *name : {"llama", "llama-tied", "llama-headdim", "llama-bias", "qwen3", "smollm3",
+                           "granite", "olmo2", "gemma2", "gemma3"}) {
     Folder folder;
     llvm::Expected<std::string> text = importModel(oracle + name, planOptions());
     ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());
