@@ -112,6 +112,7 @@ private:
         .Case([&](ActivationOp activation) {
           return getActivationFlops(activation.getKind()) * getElements(activation);
         })
+        .Case([&](SoftcapOp softcap) { return 4 * getElements(softcap); })
         .Case<EmbeddingOp, KVAppendOp, KVReadOp, SliceOp, GatherRowsOp, RepeatKVOp>(
             [](Operation *) { return 0; })
         .Default([&](Operation *other) { return getOtherFlops(*other); });

@@ -104,6 +104,7 @@ private:
           return llvm::Error::success();
         })
         .Case([&](WeightConcatOp op) { return readConcat(op, first, count, rows); })
+        .Case([&](WeightSliceOp op) { return readSlice(op, first, count, rows); })
         .Case([&](WeightDeinterleaveOp op) { return readDeinterleaved(op, first, count, rows); })
         .Case([&](RopeFrequenciesOp op) -> llvm::Error {
           SmallVector<double> table = op.evaluate();
@@ -146,6 +147,17 @@ private:
         return error;
       append(rows, std::move(part));
     }
+    return llvm::Error::success();
+  }
+
+  llvm::Error readSlice(WeightSliceOp op, int64_t first, int64_t count, Rows &rows) {
+    if (op.getResult().getType().getRank() != 1)
+      return read(op.getInput(), op.getBegin() + first, count, rows);
+    if (llvm::Error error = read(op.getInput(), 0, 1, rows))
+      return error;
+    int64_t bytes = getStorageInfo(rows.storage).bytesPerBlock;
+    rows.bytes.erase(rows.bytes.begin() + op.getEnd() * bytes, rows.bytes.end());
+    rows.bytes.erase(rows.bytes.begin(), rows.bytes.begin() + op.getBegin() * bytes);
     return llvm::Error::success();
   }
 

@@ -51,7 +51,8 @@ llvm::Expected<StoredTensor> Checkpoint::translate(const std::string &stem,
       continue;
     const Value *name = &entry.value;
     if (entry.value.asMap()) {
-      if (llvm::Error error = checkKeys(entry.value, "a tensor", {"name", "deinterleave"}))
+      if (llvm::Error error =
+              checkKeys(entry.value, "a tensor", {"name", "deinterleave", "from_row", "of_rows"}))
         return error;
       name = entry.value.find("name");
     }
@@ -63,15 +64,25 @@ llvm::Expected<StoredTensor> Checkpoint::translate(const std::string &stem,
       return failAt(text->place,
                     "'" + entry.key + "' needs a name in the file, got " + text->describe());
     stored.name = *text->asString();
-    if (const Value *transform = entry.value.find("deinterleave")) {
-      llvm::Expected<Value> heads = evaluate(*transform, scope);
-      if (!heads)
-        return heads.takeError();
-      if (!heads->asInteger() || *heads->asInteger() < 1)
-        return failAt(heads->place,
-                      "'deinterleave' must be a number of heads, got " + heads->describe());
-      stored.deinterleaveHeads = *heads->asInteger();
-    }
+    auto read = [&](StringRef key, int64_t least, StringRef what, int64_t &number) -> llvm::Error {
+      const Value *expression = entry.value.find(key);
+      if (!expression)
+        return llvm::Error::success();
+      llvm::Expected<Value> value = evaluate(*expression, scope);
+      if (!value)
+        return value.takeError();
+      if (!value->asInteger() || *value->asInteger() < least)
+        return failAt(value->place,
+                      "'" + key + "' must be a number of " + what + ", got " + value->describe());
+      number = *value->asInteger();
+      return llvm::Error::success();
+    };
+    if (llvm::Error error = read("deinterleave", 1, "heads", stored.deinterleaveHeads))
+      return error;
+    if (llvm::Error error = read("from_row", 0, "rows", stored.firstRow))
+      return error;
+    if (llvm::Error error = read("of_rows", 1, "rows", stored.ofRows))
+      return error;
     return stored;
   }
   return failAt(place, "no name in 'tensors' (line " + llvm::Twine(names->place.line) + ") for '" +
@@ -88,17 +99,25 @@ llvm::Expected<StoredTensor> Checkpoint::resolve(const std::string &stem, const 
   if (!source)
     return stored;
   const TensorInfo *info = source->find(stored->name);
+  llvm::SmallVector<int64_t, 4> whole(shape);
+  if (stored->ofRows) {
+    if (stored->firstRow + shape.front() > stored->ofRows)
+      return failAt(place, "'" + stem + "' is " + llvm::Twine(shape.front()) + " rows from row " +
+                               llvm::Twine(stored->firstRow) + " on, of only " +
+                               llvm::Twine(stored->ofRows));
+    whole[0] = stored->ofRows;
+  }
   Place file = Place::inFile(source->getName());
   if (!info) {
     const auto *reader = dynamic_cast<const StoredWeights *>(source);
     if (reader && !reader->explain(stored->name).empty())
       return failAt(file, reader->explain(stored->name));
     return failAt(file,
-                  "tensor '" + stored->name + "' is missing; expected shape " + printShape(shape));
+                  "tensor '" + stored->name + "' is missing; expected shape " + printShape(whole));
   }
-  if (llvm::ArrayRef<int64_t>(info->shape) != shape)
+  if (info->shape != whole)
     return failAt(file, "tensor '" + stored->name + "' has shape " + printShape(info->shape) +
-                            ", expected " + printShape(shape));
+                            ", expected " + printShape(whole));
   int64_t rows = shape.front(), heads = stored->deinterleaveHeads;
   if (heads && rows % (2 * heads))
     return failAt(file, "tensor '" + stored->name + "' has " + llvm::Twine(rows) +

@@ -2,6 +2,7 @@
 //
 //   tensors:
 //     model.layers.$i.self_attn.q_proj: {name: blk.$i.attn_q, deinterleave: $heads}
+//     model.layers.$i.self_attn.v_proj: {name: blk.$i.attn_qkv, from_row: 128, of_rows: 192}
 //   ignored_tensors: [model.layers.$i.self_attn.rotary_emb.inv_freq]
 //
 // A `$word` in a pattern stands for digits.

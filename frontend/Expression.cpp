@@ -62,6 +62,8 @@ private:
   Result sum();
   Result product();
   Result unary();
+  Result postfix();
+  Result call(StringRef name);
   Result primary();
   Result arithmetic(char op, const Value &lhs, const Value &rhs);
 
@@ -232,7 +234,47 @@ std::optional<Value> Evaluator::unary() {
     return operand->asFlag() ? Result(make(!*operand->asFlag()))
                              : fail(operand->describe() + " is not true or false");
   }
-  return primary();
+  return postfix();
+}
+
+// list[index]
+std::optional<Value> Evaluator::postfix() {
+  Result value = primary();
+  while (value && take("[")) {
+    Result index = ternary();
+    if (!index)
+      return index;
+    if (!take("]"))
+      return fail("expected ']'");
+    if (!live())
+      continue;
+    const Value::List *list = value->asList();
+    if (!list)
+      return fail(value->describe() + " is not a list");
+    const int64_t *i = index->asInteger();
+    if (!i || *i < 0 || *i >= int64_t(list->size()))
+      return fail("there is no element " + index->print() + " in a list of " +
+                  std::to_string(list->size()));
+    value = Value((*list)[*i]);
+  }
+  return value;
+}
+
+// sqrt(number), floor(number): `name` has been read.
+std::optional<Value> Evaluator::call(StringRef name) {
+  if (!take("("))
+    return fail("expected '(' after " + name);
+  Result value = ternary();
+  if (!value)
+    return value;
+  if (!take(")"))
+    return fail("expected ')'");
+  if (!live())
+    return value;
+  double number = value->isNumber() ? value->getNumber() : -1;
+  if (number < 0 || number > double(int64_t(1) << 53))
+    return fail("cannot compute " + name + "(" + value->print() + ")");
+  return name == "floor" ? make(int64_t(number)) : Value(std::sqrt(number), place);
 }
 
 std::optional<Value> Evaluator::primary() {
@@ -254,6 +296,8 @@ std::optional<Value> Evaluator::primary() {
     rest = rest.drop_front(path.size());
     if (path == "true" || path == "false" || path == "null")
       return parseScalar(path, place);
+    if (path == "sqrt" || path == "floor")
+      return call(path);
     return lookUp(path);
   }
   // 12, 1.5, 1.0e-5

@@ -267,7 +267,16 @@ FailureOr<mlir::Value> Arguments::getWeight(StringRef key, StringRef suffix,
     return graph.fail(stored.takeError());
   OpBuilder &builder = graph.builder;
   auto type = llm::WeightType::get(builder.getContext(), shape, stored->storage);
-  weight = llm::WeightOp::create(builder, loc, type, stored->name);
+  if (stored->ofRows) {
+    SmallVector<int64_t> whole(shape);
+    whole[0] = stored->ofRows;
+    auto all = llm::WeightOp::create(
+        builder, loc, type.get(builder.getContext(), whole, stored->storage), stored->name);
+    weight = llm::WeightSliceOp::create(builder, loc, all, stored->firstRow,
+                                        stored->firstRow + shape[0]);
+  } else {
+    weight = llm::WeightOp::create(builder, loc, type, stored->name);
+  }
   if (stored->deinterleaveHeads)
     weight =
         llm::WeightDeinterleaveOp::create(builder, loc, type, weight, stored->deinterleaveHeads);

@@ -15,7 +15,8 @@ namespace tenon {
 struct StoredTensor {
   std::string name;
   Storage storage = Storage::BF16;
-  int64_t deinterleaveHeads = 0; // undo interleaved rotary order; 0: nothing to do
+  int64_t firstRow = 0, ofRows = 0; // it is a part of one of `ofRows` rows; 0: it is all
+  int64_t deinterleaveHeads = 0;    // undo interleaved rotary order; 0: nothing to do
 };
 
 // Finds the tensor behind a canonical name, of which the part from `suffix` on is ".weight" or

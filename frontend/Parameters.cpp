@@ -29,7 +29,7 @@ static llvm::Error badDeclaration(const Place &place, StringRef text) {
   return failAt(place,
                 "cannot read the declaration '" + text +
                     "'; accepted: integer [MIN..MAX], number [MIN..MAX], flag or word | word, each "
-                    "with or without '= DEFAULT'");
+                    "with or without 'list of' and '= DEFAULT'");
 }
 
 // "integer 1..4096 = 8"
@@ -45,7 +45,9 @@ static llvm::Expected<Parameter> readParameter(const std::string &name, const Pl
   auto [head, fallback] = StringRef(*text).split('=');
   if (head.size() != text->size())
     parameter.fallback = parseScalar(fallback.trim(), declaration.place);
-  auto [type, range] = head.trim().split(' ');
+  head = head.trim();
+  parameter.isList = head.consume_front("list of ");
+  auto [type, range] = head.split(' ');
   bool integer = type == "integer", number = type == "number";
   double lowest = integer ? 1 : -std::numeric_limits<double>::max();
   double highest = integer ? defaultMaxInteger : std::numeric_limits<double>::max();
@@ -80,6 +82,8 @@ static llvm::Expected<Parameter> readParameter(const std::string &name, const Pl
 }
 
 std::string Parameter::describe() const {
+  if (isList)
+    return "a list, each " + element().describe();
   auto bound = [&](double value) {
     return type == Type::Integer ? std::to_string(int64_t(value)) : printNumber(value);
   };
@@ -100,7 +104,19 @@ std::string Parameter::describe() const {
   return text;
 }
 
+Parameter Parameter::element() const {
+  Parameter result = *this;
+  result.isList = false;
+  return result;
+}
+
 llvm::Error Parameter::check(const Value &value) const {
+  if (isList && value.asList()) {
+    for (const Value &item : *value.asList())
+      if (llvm::Error error = element().check(item))
+        return error;
+    return llvm::Error::success();
+  }
   bool good = false;
   switch (type) {
   case Type::Flag:
@@ -117,7 +133,7 @@ llvm::Error Parameter::check(const Value &value) const {
     good = value.isNumber() && value.getNumber() >= min && value.getNumber() <= max;
     break;
   }
-  if (good)
+  if (good && !isList)
     return llvm::Error::success();
   return failAt(value.place, "'" + name + "' must be " + describe() + ", got " + value.describe());
 }

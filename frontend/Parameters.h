@@ -7,6 +7,7 @@
 //   tie_embeddings: flag = false
 //   activation: silu | relu = silu        one of these words
 //   window: integer = null                may be absent
+//   kinds: list of full | local = null    one for each layer
 //   rope: {theta: number = 10000, ...}    a group, written rope.theta elsewhere
 #ifndef TENON_FRONTEND_PARAMETERS_H
 #define TENON_FRONTEND_PARAMETERS_H
@@ -22,10 +23,12 @@ struct Parameter {
   std::string name; // "rope.theta"
   Place place;
   Type type;
+  bool isList = false;            // of such values
   double min, max;                // integers and numbers
   std::vector<std::string> words; // Word
   std::optional<Value> fallback;  // required without one
 
+  Parameter element() const; // of a list
   // "an integer from 1 to 4096"
   std::string describe() const;
   llvm::Error check(const Value &value) const;

@@ -49,6 +49,40 @@ LogicalResult WeightConcatOp::inferReturnTypes(MLIRContext *context, std::option
   return success();
 }
 
+// The slices of one weight, in order and all of it, are that weight.
+OpFoldResult WeightConcatOp::fold(FoldAdaptor) {
+  Value whole;
+  int64_t next = 0;
+  for (Value input : getInputs()) {
+    auto slice = input.getDefiningOp<WeightSliceOp>();
+    if (!slice || (whole && slice.getInput() != whole) || int64_t(slice.getBegin()) != next)
+      return {};
+    whole = slice.getInput();
+    next = slice.getEnd();
+  }
+  return whole.getType() == getType() ? OpFoldResult(whole) : OpFoldResult();
+}
+
+LogicalResult WeightSliceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                              Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto input = cast<WeightType>(adaptor.getInput().getType());
+  int64_t begin = adaptor.getBegin(), end = adaptor.getEnd(), rows = input.getShape()[0];
+  if (begin < 0 || begin >= end || end > rows)
+    return emitOptionalError(loc, "'llm.weight_slice' op rows ", begin, " to ", end,
+                             " are not within ", rows);
+  if (input.getLayout() != Layout::plain ||
+      (input.getRank() == 1 && isQuantised(input.getStorage())))
+    return emitOptionalError(loc, "'llm.weight_slice' op cannot cut ", input);
+  SmallVector<int64_t> shape(input.getShape());
+  shape[0] = end - begin;
+  types.push_back(WeightType::get(context, shape, input.getStorage()));
+  return success();
+}
+
+OpFoldResult WeightSliceOp::fold(FoldAdaptor) {
+  return getInput().getType() == getType() ? OpFoldResult(getInput()) : OpFoldResult();
+}
+
 LogicalResult WeightDeinterleaveOp::verify() {
   int64_t rows = getInput().getType().getShape()[0];
   if (rows % (2 * getHeads()))
@@ -180,7 +214,15 @@ static LogicalResult verifyHeads(Operation *op, int64_t columns, int64_t heads, 
   return success();
 }
 
+static LogicalResult verifySoftcap(Operation *op, const APFloat &cap) {
+  if (!cap.isFinite() || cap.isNegative())
+    return op->emitOpError() << "softcap must be a positive number, or 0 for none";
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
+  if (failed(verifySoftcap(*this, getSoftcap())))
+    return failure();
   return verifyHeads(*this, getColumns(getQuery()), getNumHeads(), getColumns(getKey()),
                      getNumKvHeads());
 }
@@ -210,14 +252,25 @@ LogicalResult KVReadOp::verify() { return verifyLayer(*this, getCache().getType(
 LogicalResult PagedAttentionOp::verify() {
   CacheType cache = getCache().getType();
   if (failed(verifyHeads(*this, getColumns(getQuery()), getNumHeads(), cache.getWidth(),
-                         cache.getHeads())))
+                         cache.getHeads())) ||
+      failed(verifySoftcap(*this, getSoftcap())))
     return failure();
   return verifyLayer(*this, cache, getLayer());
 }
 
 //===----------------------------------------------------------------------===//
-// Row selection
+// Elementwise and row selection
 //===----------------------------------------------------------------------===//
+
+OpFoldResult ScaleOp::fold(FoldAdaptor) {
+  return getFactor().isExactlyValue(1.0) ? OpFoldResult(getInput()) : OpFoldResult();
+}
+
+LogicalResult SoftcapOp::verify() {
+  if (!getCap().isFinite() || !(getCap().convertToDouble() > 0))
+    return emitOpError() << "cap must be a positive number";
+  return success();
+}
 
 LogicalResult SliceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {

@@ -54,10 +54,26 @@ def LLM_WeightConcatOp : LLM_WeightOpBase<"weight_concat", [LLM_InferType]> {
     ```mlir
     %qkv = llm.weight_concat %q, %k, %v : !llm.weight<576x576xq4_1>, !llm.weight<192x576xq4_1>, !llm.weight<192x576xq4_1>
     ```
-    All inputs have the same columns and storage; the result is `!llm.weight<960x576xq4_1>`.
+    All inputs have the same columns and storage; the result is `!llm.weight<960x576xq4_1>`. Slices that make up a
+    weight in its order are that weight.
   }];
   let arguments = (ins Variadic<LLM_WeightType>:$inputs);
   let assemblyFormat = "$inputs attr-dict `:` type($inputs)";
+  let hasFolder = 1;
+}
+
+def LLM_WeightSliceOp : LLM_WeightOpBase<"weight_slice", [LLM_InferType]> {
+  let summary = "a run of rows of a matrix, or of elements of a vector";
+  let description = [{
+    Checkpoints that store several projections as one matrix are read through it.
+
+    ```mlir
+    %k = llm.weight_slice %qkv rows 64 to 80 : <96x64xbf16>   // !llm.weight<16x64xbf16>
+    ```
+  }];
+  let arguments = (ins LLM_WeightType:$input, I64Attr:$begin, I64Attr:$end);
+  let assemblyFormat = "$input `rows` $begin `to` $end attr-dict `:` type($input)";
+  let hasFolder = 1;
 }
 
 def LLM_WeightDeinterleaveOp : LLM_WeightOpBase<"weight_deinterleave", [SameOperandsAndResultType]> {
@@ -108,7 +124,9 @@ def LLM_RopeFrequenciesOp : LLM_WeightOpBase<"rope_frequencies", [LLM_InferType]
   let description = [{
     `theta ^ (-2 i / dim)` radians per position for pair `i`, in f64 (RoFormer, arXiv:2104.09864). `llama3` scaling divides the
     frequencies of long wavelengths by `factor` and blends between `low` and `high` (Llama 3.1 model card);
-    `linear` divides all of them.
+    `linear` divides all of them. `yarn` (arXiv:2309.00071) divides those of pairs that turn less than `slow` (1) times
+    in the original context, keeps those that turn more than `fast` (32) times, and blends between them by the index of
+    the pair.
 
     ```mlir
     %f = llm.rope_frequencies dim 64 theta 1.000000e+05
@@ -121,6 +139,9 @@ def LLM_RopeFrequenciesOp : LLM_WeightOpBase<"rope_frequencies", [LLM_InferType]
   let extraClassDeclaration = [{
     // The table, in double precision.
     ::llvm::SmallVector<double> evaluate();
+    // What the scaling multiplies cosines and sines by: for `yarn` its number `attention`, or else
+    // 0.1 ln(factor) + 1.
+    double getAngleFactor();
   }];
 }
 
@@ -147,18 +168,22 @@ def LLM_RMSNormOp : LLM_RowsOp<"rms_norm", [LLM_Template, AllTypesMatch<["input"
   let summary = "root mean square normalisation of each row";
   let description = [{
     `x / sqrt(mean(x^2) + eps) * w` (arXiv:1910.07467). With `heads` each of that many equal parts of a row is
-    normalised by itself, all with the same weight: the norm of queries and keys (arXiv:2302.05442).
+    normalised by itself, all with the same weight: the norm of queries and keys (arXiv:2302.05442). With `offset` o the
+    factor is `w + o`: checkpoints of the Gemma family (arXiv:2403.08295) store `w - 1`.
 
     ```mlir
     %y = llm.rms_norm %x, %w eps 1.000000e-05 : tensor<?x576xf32>, !llm.weight<576xf32>
     %q = llm.rms_norm %p, %v heads 16 eps 1.000000e-06 : tensor<?x2048xf32>, !llm.weight<128xf32>
+    %z = llm.rms_norm %x, %w eps 1.000000e-06 offset 1.000000e+00 : tensor<?x576xf32>, !llm.weight<576xf32>
     ```
   }];
   let arguments = (ins LLM_Rows:$input, LLM_WeightType:$weight,
-                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$heads, F64Attr:$eps);
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$heads, F64Attr:$eps,
+                       DefaultValuedAttr<F64Attr, "0.0">:$offset);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = [{
-    $input `,` $weight (`heads` $heads^)? `eps` $eps attr-dict `:` type($input) `,` type($weight)
+    $input `,` $weight (`heads` $heads^)? `eps` $eps (`offset` $offset^)? attr-dict
+    `:` type($input) `,` type($weight)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -245,25 +270,34 @@ def LLM_RepeatKVOp : LLM_RowsOp<"repeat_kv", [LLM_Template, LLM_InferType]> {
   let hasFolder = 1;
 }
 
+// Optional parts of attention; 0 is none.
+defvar LLM_WindowAttr = DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">;
+defvar LLM_SoftcapAttr = DefaultValuedAttr<F64Attr, "0.0">;
+
 def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, AllTypesMatch<["query", "result"]>,
                                                AllTypesMatch<["key", "value"]>]> {
   let summary = "scaled dot-product attention within each sequence";
   let description = [{
     `softmax(scale q k^T, keys up to the query's position) v` for each head (arXiv:1706.03762). Query head h uses
     key head `h / (num_heads / num_kv_heads)`. `keys` says what the rows of K and V are: the `tokens` of this
-    batch, or the whole `context` of its sequences as `llm.kv_read` gives it.
+    batch, or the whole `context` of its sequences as `llm.kv_read` gives it. With `window` w the token at
+    position p sees positions `p - w + 1` to p only (arXiv:2310.06825). With `softcap` c a score s becomes
+    `c tanh(s / c)` (arXiv:2408.00118).
 
     ```mlir
     %y = llm.attention %q, %k, %v, %batch heads 9 kv_heads 9 scale 1.250000e-01 keys tokens
        : tensor<?x576xf32>, tensor<?x576xf32>
+    %z = llm.attention %q, %k, %v, %batch heads 9 kv_heads 9 scale 1.250000e-01 keys tokens window 4096
+       softcap 5.000000e+01 : tensor<?x576xf32>, tensor<?x576xf32>
     ```
   }];
   let arguments = (ins LLM_Rows:$query, LLM_Rows:$key, LLM_Rows:$value, LLM_BatchType:$batch,
-                       I64Attr:$num_heads, I64Attr:$num_kv_heads, F64Attr:$scale, LLM_KeyRowsAttr:$keys);
+                       I64Attr:$num_heads, I64Attr:$num_kv_heads, F64Attr:$scale, LLM_KeyRowsAttr:$keys,
+                       LLM_WindowAttr:$window, LLM_SoftcapAttr:$softcap);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $batch `heads` $num_heads `kv_heads` $num_kv_heads `scale` $scale
-    `keys` `` $keys attr-dict `:` type($query) `,` type($key)
+    `keys` `` $keys (`window` $window^)? (`softcap` $softcap^)? attr-dict `:` type($query) `,` type($key)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -317,11 +351,12 @@ def LLM_PagedAttentionOp : LLM_Op<"paged_attention", [Pure, AllTypesMatch<["quer
     ```
   }];
   let arguments = (ins LLM_Rows:$query, LLM_CacheType:$cache, LLM_BatchType:$batch,
-                       ConfinedAttr<I64Attr, [IntNonNegative]>:$layer, I64Attr:$num_heads, F64Attr:$scale);
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$layer, I64Attr:$num_heads, F64Attr:$scale,
+                       LLM_WindowAttr:$window, LLM_SoftcapAttr:$softcap);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = [{
-    $query `,` $cache `,` $batch `layer` $layer `heads` $num_heads `scale` $scale attr-dict
-    `:` type($query) `,` type($cache)
+    $query `,` $cache `,` $batch `layer` $layer `heads` $num_heads `scale` $scale (`window` $window^)?
+    (`softcap` $softcap^)? attr-dict `:` type($query) `,` type($cache)
   }];
   let hasVerifier = 1;
 }
@@ -357,6 +392,36 @@ def LLM_MulOp : LLM_RowsOp<"mul", [LLM_Template, Commutative, SameOperandsAndRes
   let arguments = (ins LLM_Rows:$lhs, LLM_Rows:$rhs);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+
+def LLM_ScaleOp : LLM_RowsOp<"scale", [LLM_Template, AllTypesMatch<["input", "result"]>]> {
+  let summary = "every element times a number";
+  let description = [{
+    `factor x`: the multipliers of embeddings, branches and logits that some models have (arXiv:2203.03466).
+
+    ```mlir
+    %y = llm.scale %x by 1.200000e+01 : tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, F64Attr:$factor);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `by` $factor attr-dict `:` type($input)";
+  let hasFolder = 1;
+}
+
+def LLM_SoftcapOp : LLM_RowsOp<"softcap", [LLM_Template, AllTypesMatch<["input", "result"]>]> {
+  let summary = "bends every element smoothly into a range";
+  let description = [{
+    `cap tanh(x / cap)`, between -cap and cap: logits of Gemma 2 (arXiv:2408.00118).
+
+    ```mlir
+    %y = llm.softcap %x at 3.000000e+01 : tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, F64Attr:$cap);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `at` $cap attr-dict `:` type($input)";
+  let hasVerifier = 1;
 }
 
 def LLM_SliceOp : LLM_RowsOp<"slice", [LLM_InferType]> {

@@ -57,12 +57,14 @@ LogicalResult RMSNormOp::decompose(OpBuilder &builder, ReferenceMapping &mapping
   Value weight = mapping.lookup(getWeight());
   Value squares = e.generic("thi: thi -> th", {x}, e.filled(0, {e.rowsOf(x), e.size(heads)}),
                             [&](ValueRange v) { return e.mulAdd(v[1], v[0], v[0]); });
-  double width = getHeadDim(), eps = getEps().convertToDouble();
+  double width = getHeadDim(), eps = getEps().convertToDouble(),
+         offset = getOffset().convertToDouble();
   Value normed = e.generic("thi: thi, th, i -> thi", {x, squares, weight}, e.empty(e.shapeOf(x)),
                            [&](ValueRange v) {
                              Value mean = e.div(v[1], e.f32(width));
                              Value root = e.create<math::SqrtOp>(e.add(mean, e.f32(eps)));
-                             return e.mul(e.mul(v[0], e.div(e.f32(1), root)), v[2]);
+                             Value factor = offset != 0 ? e.add(v[2], e.f32(offset)) : v[2];
+                             return e.mul(e.mul(v[0], e.div(e.f32(1), root)), factor);
                            });
   mapping.map(getResult(), e.joinColumns(normed));
   return success();
@@ -190,6 +192,23 @@ LogicalResult MulOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
   Value lhs = mapping.lookup(getLhs()), rhs = mapping.lookup(getRhs());
   mapping.map(getResult(), e.generic("tc: tc, tc -> tc", {lhs, rhs}, e.empty(e.shapeOf(lhs)),
                                      [&](ValueRange v) { return e.mul(v[0], v[1]); }));
+  return success();
+}
+
+LogicalResult ScaleOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  Value x = mapping.lookup(getInput()), factor = e.f32(getFactor().convertToDouble());
+  mapping.map(getResult(), e.generic("tc: tc -> tc", {x}, e.empty(e.shapeOf(x)),
+                                     [&](ValueRange v) { return e.mul(v[0], factor); }));
+  return success();
+}
+
+LogicalResult SoftcapOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  Value x = mapping.lookup(getInput());
+  double cap = getCap().convertToDouble();
+  mapping.map(getResult(), e.generic("tc: tc -> tc", {x}, e.empty(e.shapeOf(x)),
+                                     [&](ValueRange v) { return e.softcap(v[0], cap); }));
   return success();
 }
 

@@ -22,6 +22,8 @@ struct Visible {
 struct AttentionShape {
   int64_t heads, kvHeads, headDim;
   double scale;
+  int64_t window; // 0: none
+  double softcap; // 0: none
 };
 
 } // namespace
@@ -39,6 +41,9 @@ static Value attendToken(ReferenceBuilder &e, Value query, const AttentionShape 
       e.generic("hgjd: hgd -> hgj", {scaled}, e.filled(0, scoreShape), [&](ValueRange v) {
         return e.mulAdd(v[1], v[0], visible.key(e.loop(2), e.loop(0), e.loop(3)));
       });
+  if (shape.softcap != 0)
+    scores = e.generic("hgj: hgj -> hgj", {scores}, e.empty(scoreShape),
+                       [&](ValueRange v) { return e.softcap(v[0], shape.softcap); });
   Value largest = e.generic("hgj: hgj -> hg", {scores}, e.filled(-INFINITY, headShape),
                             [&](ValueRange v) { return e.create<arith::MaximumFOp>(v[1], v[0]); });
   Value weights = e.generic("hgj: hg -> hgj", {largest}, scores,
@@ -53,13 +58,26 @@ static Value attendToken(ReferenceBuilder &e, Value query, const AttentionShape 
                    [&](ValueRange v) { return e.div(v[1], v[0]); });
 }
 
-// Attention of all tokens; `visibleTo(t)` says what token t sees.
+// The last `window` of the visible keys.
+static Visible within(ReferenceBuilder &e, const Visible &visible, int64_t window) {
+  if (!window)
+    return visible;
+  Value count = e.create<arith::MinSIOp>(visible.count, e.index(window));
+  Value skipped = e.sub(visible.count, count);
+  auto shift = [&e, skipped](Visible::Element read) -> Visible::Element {
+    return [&e, skipped, read](Value j, Value h, Value d) { return read(e.add(skipped, j), h, d); };
+  };
+  return {count, shift(visible.key), shift(visible.value)};
+}
+
+// Attention of all tokens; `visibleTo(t)` says what token t could see without a window.
 static Value attend(ReferenceBuilder &e, Value query, const AttentionShape &shape,
                     function_ref<Visible(Value)> visibleTo) {
   Value heads = e.splitColumns(query, {shape.kvHeads, shape.heads / shape.kvHeads, shape.headDim});
   return e.forEach(e.rowsOf(query), e.empty(e.shapeOf(query)),
                    [&](Value t, ValueRange values) -> SmallVector<Value> {
-                     Value row = attendToken(e, e.takeRow(heads, t), shape, visibleTo(t));
+                     Visible visible = within(e, visibleTo(t), shape.window);
+                     Value row = attendToken(e, e.takeRow(heads, t), shape, visible);
                      return {e.putRow(e.joinColumns(row, /*kept=*/0), values[0], t)};
                    })[0];
 }
@@ -76,8 +94,9 @@ LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
   const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
   Value query = mapping.lookup(getQuery()), key = mapping.lookup(getKey()),
         value = mapping.lookup(getValue());
-  AttentionShape shape{int64_t(getNumHeads()), int64_t(getNumKvHeads()), getHeadDim(),
-                       getScale().convertToDouble()};
+  AttentionShape shape{int64_t(getNumHeads()), int64_t(getNumKvHeads()),
+                       getHeadDim(),           getScale().convertToDouble(),
+                       int64_t(getWindow()),   getSoftcap().convertToDouble()};
 
   mapping.map(getResult(), attend(e, query, shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t), first, count;
@@ -190,8 +209,9 @@ LogicalResult PagedAttentionOp::decompose(OpBuilder &builder, ReferenceMapping &
   const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
   const ReferenceCache &cache = mapping.lookupCache(getCache());
   CacheType type = getCache().getType();
-  AttentionShape shape{int64_t(getNumHeads()), type.getHeads(), type.getHeadDim(),
-                       getScale().convertToDouble()};
+  AttentionShape shape{int64_t(getNumHeads()), type.getHeads(),
+                       type.getHeadDim(),      getScale().convertToDouble(),
+                       int64_t(getWindow()),   getSoftcap().convertToDouble()};
 
   mapping.map(getResult(), attend(e, mapping.lookup(getQuery()), shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t);

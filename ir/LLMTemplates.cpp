@@ -21,17 +21,18 @@ FailureOr<Value> EmbeddingOp::buildFromTemplate(TemplateArgs &args) {
   return EmbeddingOp::create(args.getBuilder(), args.getLoc(), args.getBatch(), table).getResult();
 }
 
-// rms_norm: {weight: NAME, eps: E, heads: H = 1}
+// rms_norm: {weight: NAME, eps: E, heads: H = 1, offset: 0}
 FailureOr<Value> RMSNormOp::buildFromTemplate(TemplateArgs &args) {
   Value stream = args.getStream();
   TENON_READ(eps, args.getNumber("eps"));
   TENON_READ(heads, args.getInteger("heads", 1));
+  TENON_READ(offset, args.getNumber("offset", 0.0));
   if (heads <= 0 || getColumns(stream) % heads)
     return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(stream)) +
                                    " columns");
   TENON_READ(weight, args.getWeight("weight", ".weight", {getColumns(stream) / heads}));
   return RMSNormOp::create(args.getBuilder(), args.getLoc(), stream.getType(), stream, weight,
-                           heads, APFloat(eps))
+                           heads, APFloat(eps), APFloat(offset))
       .getResult();
 }
 
@@ -75,8 +76,8 @@ FailureOr<Value> RopeOp::buildFromTemplate(TemplateArgs &args) {
   // Refuse an incomplete scaling here, where the file's line is known.
   if (failed(frequencies.verify()))
     return failure();
-  Value angles =
-      RopeAnglesOp::create(builder, args.getLoc(), args.getBatch(), frequencies, APFloat(1.0));
+  Value angles = RopeAnglesOp::create(builder, args.getLoc(), args.getBatch(), frequencies,
+                                      APFloat(frequencies.getAngleFactor()));
   return RopeOp::create(builder, args.getLoc(), stream.getType(), stream, angles, heads, *style)
       .getResult();
 }
@@ -94,7 +95,8 @@ FailureOr<Value> RepeatKVOp::buildFromTemplate(TemplateArgs &args) {
       .getResult();
 }
 
-// attention: {heads: H, scale: S = head_dim^-0.5, query: [...], key: [...], value: [...]}
+// attention: {heads: H, scale: S = head_dim^-0.5, window: W = none, softcap: C = none,
+//             query: [...], key: [...], value: [...]}
 FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(heads, args.getInteger("heads"));
   TENON_READ(query, args.getBranch("query"));
@@ -109,8 +111,15 @@ FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
                               Twine(getColumns(value)) + "; repeat_kv widens keys and values");
   TENON_READ(scale,
              args.getNumber("scale", 1.0 / std::sqrt(double(getColumns(query)) / double(heads))));
+  TENON_READ(window, args.getInteger("window", 0));
+  if (window < 0 || (window == 0 && args.has("window")))
+    return args.error("window", "must be positive, got " + Twine(window));
+  TENON_READ(softcap, args.getNumber("softcap", 0.0));
+  if (softcap < 0 || (softcap == 0 && args.has("softcap")))
+    return args.error("softcap", "must be positive");
   return AttentionOp::create(args.getBuilder(), args.getLoc(), query.getType(), query, key, value,
-                             args.getBatch(), heads, heads, APFloat(scale), KeyRows::tokens)
+                             args.getBatch(), heads, heads, APFloat(scale), KeyRows::tokens, window,
+                             APFloat(softcap))
       .getResult();
 }
 
@@ -123,6 +132,22 @@ FailureOr<Value> ActivationOp::buildFromTemplate(TemplateArgs &args) {
                                   "'; accepted: silu, gelu, gelu_tanh, quick_gelu, relu");
   return ActivationOp::create(args.getBuilder(), args.getLoc(), args.getStream().getType(), *kind,
                               args.getStream())
+      .getResult();
+}
+
+// scale: {by: F}
+FailureOr<Value> ScaleOp::buildFromTemplate(TemplateArgs &args) {
+  TENON_READ(factor, args.getNumber("by"));
+  return ScaleOp::create(args.getBuilder(), args.getLoc(), args.getStream(), APFloat(factor))
+      .getResult();
+}
+
+// softcap: {at: C}
+FailureOr<Value> SoftcapOp::buildFromTemplate(TemplateArgs &args) {
+  TENON_READ(cap, args.getNumber("at"));
+  if (!(cap > 0))
+    return args.error("at", "must be positive");
+  return SoftcapOp::create(args.getBuilder(), args.getLoc(), args.getStream(), APFloat(cap))
       .getResult();
 }
 

@@ -39,6 +39,10 @@ Value ReferenceBuilder::div(Value a, Value b) { return create<arith::DivFOp>(a, 
 static constexpr arith::FastMathFlags freeOrder =
     arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
 
+Value ReferenceBuilder::softcap(Value a, double cap) {
+  return mul(create<math::TanhOp>(div(a, f32(cap))), f32(cap));
+}
+
 Value ReferenceBuilder::accumulate(Value sum, Value a) {
   return create<arith::AddFOp>(sum, a, freeOrder);
 }

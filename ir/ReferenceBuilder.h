@@ -39,6 +39,7 @@ public:
   mlir::Value mul(mlir::Value a, mlir::Value b);
   mlir::Value div(mlir::Value a, mlir::Value b); // floats
   mlir::Value exp(mlir::Value a) { return create<mlir::math::ExpOp>(a); }
+  mlir::Value softcap(mlir::Value a, double cap); // cap tanh(a / cap)
   // sum + a and sum + a * b: steps of a reduction, whose order is free.
   mlir::Value accumulate(mlir::Value sum, mlir::Value a);
   mlir::Value mulAdd(mlir::Value sum, mlir::Value a, mlir::Value b);

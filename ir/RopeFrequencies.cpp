@@ -13,6 +13,10 @@ double number(DictionaryAttr scaling, StringRef key) {
   return scaling.getAs<FloatAttr>(key).getValueAsDouble();
 }
 
+double number(DictionaryAttr scaling, StringRef key, double fallback) {
+  return scaling.get(key) ? number(scaling, key) : fallback;
+}
+
 StringRef type(DictionaryAttr scaling) { return scaling.getAs<StringAttr>("type").getValue(); }
 
 } // namespace
@@ -27,23 +31,28 @@ LogicalResult RopeFrequenciesOp::verify() {
     return success();
   auto name = scaling.getAs<StringAttr>("type");
   if (!name)
-    return emitOpError() << "scaling needs a type: linear or llama3";
-  SmallVector<StringRef> keys;
+    return emitOpError() << "scaling needs a type: linear, llama3 or yarn";
+  SmallVector<StringRef> keys, optional;
   if (name.getValue() == "linear")
     keys = {"factor"};
   else if (name.getValue() == "llama3")
     keys = {"factor", "low", "high", "original"};
+  else if (name.getValue() == "yarn")
+    keys = {"factor", "original"}, optional = {"slow", "fast", "attention"};
   else
     return emitOpError() << "unknown scaling type '" << name.getValue()
-                         << "'; accepted: linear, llama3";
-  for (StringRef key : keys) {
+                         << "'; accepted: linear, llama3, yarn";
+  for (StringRef key : llvm::concat<StringRef>(keys, optional)) {
     auto value = scaling.getAs<FloatAttr>(key);
+    if (!scaling.get(key) && llvm::is_contained(optional, key))
+      continue;
     if (!value || !(value.getValueAsDouble() > 0))
       return emitOpError() << "scaling " << name.getValue() << " needs a positive number '" << key
                            << "'";
   }
   for (NamedAttribute entry : scaling)
-    if (entry.getName() != "type" && !llvm::is_contained(keys, entry.getName().getValue()))
+    if (entry.getName() != "type" && !llvm::is_contained(keys, entry.getName().getValue()) &&
+        !llvm::is_contained(optional, entry.getName().getValue()))
       return emitOpError() << "scaling " << name.getValue() << " has no key '"
                            << entry.getName().getValue() << "'";
   if (name.getValue() == "llama3" && number(scaling, "low") >= number(scaling, "high"))
@@ -66,6 +75,24 @@ SmallVector<double> RopeFrequenciesOp::evaluate() {
     return table;
   }
 
+  if (type(scaling) == "yarn") {
+    // The index of the pair that turns this often within the original context, as a real number.
+    auto indexOf = [&](double turns) {
+      return double(getDim()) * std::log(number(scaling, "original") / (turns * 2 * M_PI)) /
+             (2 * std::log(getTheta().convertToDouble()));
+    };
+    double last = double(getDim()) - 1;
+    double first = std::max(std::floor(indexOf(number(scaling, "fast", 32))), 0.0);
+    double end = std::min(std::ceil(indexOf(number(scaling, "slow", 1))), last);
+    if (first == end)
+      end += 0.001;
+    for (auto [i, frequency] : llvm::enumerate(table)) {
+      double slowed = std::clamp((double(i) - first) / (end - first), 0.0, 1.0);
+      frequency = (1 - slowed) * frequency + slowed * frequency / factor;
+    }
+    return table;
+  }
+
   // llama3: a pair that turns more than `high` times within the original context is kept, one that
   // turns less than `low` times is slowed down by `factor`, and those between are blended.
   double low = number(scaling, "low"), high = number(scaling, "high"),
@@ -76,6 +103,14 @@ SmallVector<double> RopeFrequenciesOp::evaluate() {
     frequency = keep * frequency + (1 - keep) * frequency / factor;
   }
   return table;
+}
+
+double RopeFrequenciesOp::getAngleFactor() {
+  DictionaryAttr scaling = getScalingAttr();
+  if (!scaling || type(scaling) != "yarn")
+    return 1;
+  double factor = number(scaling, "factor");
+  return number(scaling, "attention", factor > 1 ? 0.1 * std::log(factor) + 1 : 1);
 }
 
 } // namespace tenon::llm

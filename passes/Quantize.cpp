@@ -62,7 +62,7 @@ struct Quantize : impl::LLMQuantizeBase<Quantize> {
   // Weight operations between the conversion and its reader keep the storage of their input.
   static void retype(Value weight) {
     for (Operation *user : weight.getUsers()) {
-      if (!isa<WeightDeinterleaveOp, WeightConcatOp>(user))
+      if (!isa<WeightSliceOp, WeightDeinterleaveOp, WeightConcatOp>(user))
         continue;
       auto result = cast<TypedValue<WeightType>>(user->getResult(0));
       result.setType(result.getType().withStorage(cast<WeightType>(weight.getType()).getStorage()));

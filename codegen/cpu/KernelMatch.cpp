@@ -45,6 +45,15 @@ int32_t getActivation(ActivationKind kind) {
   llvm_unreachable("all activations");
 }
 
+// Nothing when no kernel has the norm.
+std::optional<int32_t> getNorm(RMSNormOp norm) {
+  if (norm.getOffset().isZero())
+    return TK_NORM_RMS;
+  if (norm.getOffset().isExactlyValue(1.0))
+    return TK_NORM_RMS_PLUS_ONE;
+  return std::nullopt;
+}
+
 int32_t getStyle(RopeStyle style) {
   return style == RopeStyle::half ? TK_ROPE_HALF : TK_ROPE_INTERLEAVED;
 }
@@ -144,11 +153,11 @@ private:
   Prologue prologue(size_t &next, Value &normed) {
     Prologue result;
     auto norm = next < ops.size() ? dyn_cast<RMSNormOp>(ops[next]) : RMSNormOp();
-    if (norm && norm.getHeads() == 1) { // a product's own norm is of whole rows
+    if (norm && norm.getHeads() == 1 && getNorm(norm)) { // a product's own norm is of whole rows
       ++next;
       normed = norm.getResult();
       result.rows = norm.getInput();
-      result.norm = TK_NORM_RMS;
+      result.norm = *getNorm(norm);
       result.eps = norm.getEps().convertToDouble();
       result.weight = norm.getWeight();
     }
@@ -265,7 +274,7 @@ private:
   std::optional<KernelMatch> norm() {
     size_t next = 0;
     auto op = take<RMSNormOp>(next);
-    if (!op || next != ops.size() || !areInputs({op.getInput(), op.getWeight()}))
+    if (!op || next != ops.size() || !getNorm(op) || !areInputs({op.getInput(), op.getWeight()}))
       return std::nullopt;
     tk_norm_shape shape = normShape(op);
     shape.x_stride = stride(op.getInput());
@@ -278,8 +287,9 @@ private:
     size_t next = 0;
     auto add = take<AddOp>(next);
     auto op = take<RMSNormOp>(next);
-    if (!add || !op || next != ops.size() || op.getInput() != add || !yields(add, 0) ||
-        !yields(op, 1) || !areInputs({add.getLhs(), add.getRhs(), op.getWeight()}))
+    if (!add || !op || next != ops.size() || !getNorm(op) || op.getInput() != add ||
+        !yields(add, 0) || !yields(op, 1) ||
+        !areInputs({add.getLhs(), add.getRhs(), op.getWeight()}))
       return std::nullopt;
     tk_norm_shape shape = normShape(op);
     shape.x_stride = stride(add.getLhs());
@@ -296,7 +306,7 @@ private:
     shape.rows = rows();
     shape.groups = op.getHeads();
     shape.cols = op.getHeadDim();
-    shape.norm = TK_NORM_RMS;
+    shape.norm = *getNorm(op);
     shape.eps = op.getEps().convertToDouble();
     return shape;
   }
@@ -359,6 +369,8 @@ private:
     shape.out_stride = outputStride();
     shape.kv_dtype = getCacheDtype(cache);
     shape.scale = op.getScale().convertToDouble();
+    shape.softcap = op.getSoftcap().convertToDouble();
+    shape.window = op.getWindow();
     shape.decode = isDecode;
     return shape;
   }
@@ -409,21 +421,32 @@ private:
   //===--------------------------------------------------------------------===//
 
   std::optional<KernelMatch> unary() {
-    if (ops.size() != 1 || !isa<ActivationOp, GatherRowsOp>(ops[0]))
-      return std::nullopt;
-    auto gather = dyn_cast<GatherRowsOp>(ops[0]);
-    auto activation = dyn_cast<ActivationOp>(ops[0]);
-    Value rowsIn = gather ? gather.getInput() : activation.getInput();
-    if (!isInput(rowsIn))
+    if (ops.size() != 1)
       return std::nullopt;
     tk_unary_shape shape = {};
+    StringRef function;
+    if (isa<GatherRowsOp>(ops[0])) {
+      function = "tk_gather_rows";
+    } else if (auto activation = dyn_cast<ActivationOp>(ops[0])) {
+      function = "tk_activation";
+      shape.activation = getActivation(activation.getKind());
+    } else if (auto scale = dyn_cast<ScaleOp>(ops[0])) {
+      function = "tk_scale";
+      shape.value = scale.getFactor().convertToDouble();
+    } else if (auto softcap = dyn_cast<SoftcapOp>(ops[0])) {
+      function = "tk_softcap";
+      shape.value = softcap.getCap().convertToDouble();
+    } else {
+      return std::nullopt;
+    }
+    Value rowsIn = ops[0]->getOperand(0);
+    if (!isInput(rowsIn))
+      return std::nullopt;
     shape.rows = rows();
     shape.cols = getColumns(rowsIn);
     shape.x_stride = stride(rowsIn);
     shape.out_stride = outputStride();
-    shape.activation = activation ? getActivation(activation.getKind()) : 0;
-    return makeMatch(gather ? "tk_gather_rows" : "tk_activation", shape,
-                     {*input(rowsIn), output()});
+    return makeMatch(function, shape, {*input(rowsIn), output()});
   }
 
   std::optional<KernelMatch> binary() {

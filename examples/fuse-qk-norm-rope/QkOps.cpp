@@ -91,7 +91,8 @@ std::optional<NormRope> NormRope::match(Value value) {
                     1};
   auto rope = value.getDefiningOp<RopeOp>();
   auto norm = rope ? rope.getInput().getDefiningOp<RMSNormOp>() : RMSNormOp();
-  if (!norm || !norm->hasOneUse() || norm.getHeads() != rope.getHeads())
+  if (!norm || !norm->hasOneUse() || norm.getHeads() != rope.getHeads() ||
+      !norm.getOffset().isZero())
     return std::nullopt;
   return NormRope{norm.getInput(),
                   norm.getWeight(),

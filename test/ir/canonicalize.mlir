@@ -60,3 +60,47 @@ func.func @dead(%b: !llm.batch, %k: tensor<?x16xf32>, %c: !llm.cache<1 x [k: 2x8
   }
   return
 }
+
+// CHECK-LABEL: func.func @scale_by_one
+// CHECK-SAME:    %[[X:[^ :]*]]: tensor<?x16xf32>
+// CHECK-NEXT:    return %[[X]]
+func.func @scale_by_one(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  %s = llm.scale %x by 1.0 : tensor<?x16xf32>
+  return %s : tensor<?x16xf32>
+}
+
+// CHECK-LABEL: func.func @scale_by_two
+// CHECK:         llm.scale
+func.func @scale_by_two(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  %s = llm.scale %x by 2.0 : tensor<?x16xf32>
+  return %s : tensor<?x16xf32>
+}
+
+// Parts that make up the whole in its order.
+// CHECK-LABEL: func.func @parts_joined
+// CHECK-SAME:    %[[W:[^ :]*]]: !llm.weight<16x8xf16>
+// CHECK-NEXT:    return %[[W]]
+func.func @parts_joined(%w: !llm.weight<16x8xf16>) -> !llm.weight<16x8xf16> {
+  %a = llm.weight_slice %w rows 0 to 10 : <16x8xf16>
+  %b = llm.weight_slice %w rows 10 to 16 : <16x8xf16>
+  %c = llm.weight_concat %a, %b : !llm.weight<10x8xf16>, !llm.weight<6x8xf16>
+  return %c : !llm.weight<16x8xf16>
+}
+
+// CHECK-LABEL: func.func @parts_swapped
+// CHECK:         llm.weight_concat
+func.func @parts_swapped(%w: !llm.weight<16x8xf16>) -> !llm.weight<16x8xf16> {
+  %a = llm.weight_slice %w rows 0 to 8 : <16x8xf16>
+  %b = llm.weight_slice %w rows 8 to 16 : <16x8xf16>
+  %c = llm.weight_concat %b, %a : !llm.weight<8x8xf16>, !llm.weight<8x8xf16>
+  return %c : !llm.weight<16x8xf16>
+}
+
+// CHECK-LABEL: func.func @parts_missing
+// CHECK:         llm.weight_concat
+func.func @parts_missing(%w: !llm.weight<16x8xf16>) -> !llm.weight<12x8xf16> {
+  %a = llm.weight_slice %w rows 0 to 4 : <16x8xf16>
+  %b = llm.weight_slice %w rows 4 to 12 : <16x8xf16>
+  %c = llm.weight_concat %a, %b : !llm.weight<4x8xf16>, !llm.weight<8x8xf16>
+  return %c : !llm.weight<12x8xf16>
+}

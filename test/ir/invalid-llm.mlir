@@ -144,7 +144,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{scaling needs a type: linear or llama3}}
+  // expected-error @below {{scaling needs a type: linear, llama3 or yarn}}
   %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {factor = 2.0 : f64}
   return
 }
@@ -152,7 +152,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{unknown scaling type 'ntk'; accepted: linear, llama3}}
+  // expected-error @below {{unknown scaling type 'ntk'; accepted: linear, llama3, yarn}}
   %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "ntk", factor = 2.0 : f64}
   return
 }
@@ -178,6 +178,54 @@ func.func @f() {
 func.func @f() {
   // expected-error @below {{scaling llama3 needs a positive number 'original'}}
   %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "llama3", factor = 8.0 : f64, low = 1.0 : f64, high = 4.0 : f64}
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{scaling yarn needs a positive number 'fast'}}
+  %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "yarn", factor = 8.0 : f64, original = 32.0 : f64, fast = 0.0 : f64}
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<16x8xf32>) {
+  // expected-error @below {{'llm.weight_slice' op rows 8 to 17 are not within 16}}
+  %0 = llm.weight_slice %a rows 8 to 17 : <16x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<64xq8_0>) {
+  // expected-error @below {{'llm.weight_slice' op cannot cut}}
+  %0 = llm.weight_slice %a rows 0 to 32 : <64xq8_0>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>) {
+  // expected-error @below {{cap must be a positive number}}
+  %0 = llm.softcap %x at 0.0 : tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %q: tensor<?x8xf32>) {
+  // expected-error @below {{softcap must be a positive number, or 0 for none}}
+  %0 = llm.attention %q, %q, %q, %b heads 2 kv_heads 2 scale 0.25 keys tokens softcap -1.0 : tensor<?x8xf32>, tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %q: tensor<?x8xf32>) {
+  // expected-error @below {{attribute 'window' failed to satisfy constraint}}
+  %0 = llm.attention %q, %q, %q, %b heads 2 kv_heads 2 scale 0.25 keys tokens window -1 : tensor<?x8xf32>, tensor<?x8xf32>
   return
 }
 

@@ -8,6 +8,8 @@ func.func @weights() {
   %w = llm.weight "q_proj.weight" : <64x32xq4_1>
   // CHECK: llm.weight_concat %[[W]], %[[W]] : !llm.weight<64x32xq4_1>, !llm.weight<64x32xq4_1>
   %concat = llm.weight_concat %w, %w : !llm.weight<64x32xq4_1>, !llm.weight<64x32xq4_1>
+  // CHECK: llm.weight_slice %[[W]] rows 16 to 48 : <64x32xq4_1>
+  %slice = llm.weight_slice %w rows 16 to 48 : <64x32xq4_1>
   // CHECK: llm.weight_deinterleave %[[W]] heads 8 : <64x32xq4_1>
   %half = llm.weight_deinterleave %w heads 8 : !llm.weight<64x32xq4_1>
   // CHECK: llm.weight_convert %[[W]] : <64x32xq4_1> to <64x32xbf16>
@@ -21,6 +23,8 @@ func.func @weights() {
   // CHECK: llm.rope_frequencies dim 64 theta 5.000000e+05 scaling {factor = 8.000000e+00 : f64, high = 4.000000e+00 : f64, low = 1.000000e+00 : f64, original = 8.192000e+03 : f64, type = "llama3"}
   %llama3 = llm.rope_frequencies dim 64 theta 5.0e+05
     scaling {type = "llama3", factor = 8.0 : f64, low = 1.0 : f64, high = 4.0 : f64, original = 8192.0 : f64}
+  // CHECK: llm.rope_frequencies dim 64 theta 1.000000e+04 scaling {factor = 4.000000e+00 : f64, original = 3.200000e+01 : f64, type = "yarn"}
+  %yarn = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "yarn", factor = 4.0 : f64, original = 32.0 : f64}
   return
 }
 
@@ -43,6 +47,8 @@ func.func @rows(%b: !llm.batch, %table: !llm.weight<100x64xq8_0>, %w: !llm.weigh
   %n = llm.rms_norm %x, %v eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>
   // CHECK: llm.rms_norm %[[X]], %{{.*}} heads 4 eps 1.000000e-05 : tensor<?x64xf32>, <16xf32>
   %nh = llm.rms_norm %x, %v16 heads 4 eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<16xf32>
+  // CHECK: llm.rms_norm %[[X]], %[[V]] eps 1.000000e-05 offset 1.000000e+00 : tensor<?x64xf32>, <64xf32>
+  %n1 = llm.rms_norm %x, %v eps 1.0e-05 offset 1.0 : tensor<?x64xf32>, !llm.weight<64xf32>
   // CHECK: llm.linear %{{.*}}, %[[W]] : tensor<?x64xf32>, <64x64xf32, x16k1>
   %l = llm.linear %n, %w : tensor<?x64xf32>, !llm.weight<64x64xf32, x16k1>
   // CHECK: llm.linear %{{.*}}, %[[W]], %[[V]] : tensor<?x64xf32>, <64x64xf32, x16k1>, !llm.weight<64xf32>
@@ -69,6 +75,10 @@ func.func @rows(%b: !llm.batch, %table: !llm.weight<100x64xq8_0>, %w: !llm.weigh
   %sum = llm.add %s4, %x : tensor<?x64xf32>
   // CHECK: llm.mul %{{.*}}, %[[X]] : tensor<?x64xf32>
   %product = llm.mul %sum, %x : tensor<?x64xf32>
+  // CHECK: llm.scale %[[X]] by 1.200000e+01 : tensor<?x64xf32>
+  %scaled = llm.scale %x by 12.0 : tensor<?x64xf32>
+  // CHECK: llm.softcap %[[X]] at 3.000000e+01 : tensor<?x64xf32>
+  %capped = llm.softcap %x at 30.0 : tensor<?x64xf32>
   // CHECK: llm.gather_rows %{{.*}}, %[[B]] : tensor<?x64xf32>
   %y = llm.gather_rows %product, %b : tensor<?x64xf32>
   return %y : tensor<?x64xf32>
@@ -83,6 +93,9 @@ func.func @attention(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x16xf32>,
   // CHECK: llm.attention %[[Q]], %[[R]], %[[R]], %[[B]] heads 8 kv_heads 8 scale 2.500000e-01 keys tokens : tensor<?x64xf32>, tensor<?x64xf32>
   %mha = llm.attention %q, %r, %r, %b heads 8 kv_heads 8 scale 0.25 keys tokens
        : tensor<?x64xf32>, tensor<?x64xf32>
+  // CHECK: llm.attention {{.*}} keys tokens window 7 softcap 5.000000e+01 : tensor
+  %capped = llm.attention %q, %r, %r, %b heads 8 kv_heads 8 scale 0.25 keys tokens window 7 softcap 50.0
+       : tensor<?x64xf32>, tensor<?x64xf32>
   // CHECK: %[[C1:.*]] = llm.kv_append %[[C]], %[[K]], %[[K]], %[[B]] layer 2 : <3 x [k: 2x8xbf16, v: 2x8xbf16]>, tensor<?x16xf32>
   %c1 = llm.kv_append %c, %k, %k, %b layer 2 : !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>, tensor<?x16xf32>
   // CHECK: %[[KEY:.*]], %[[VALUE:.*]] = llm.kv_read %[[C1]], %[[B]] layer 2 : <3 x [k: 2x8xbf16, v: 2x8xbf16]>
@@ -92,6 +105,9 @@ func.func @attention(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x16xf32>,
        : tensor<?x64xf32>, tensor<?x16xf32>
   // CHECK: llm.paged_attention %[[Q]], %[[C1]], %[[B]] layer 2 heads 8 scale 2.500000e-01 : tensor<?x64xf32>, <3 x [k: 2x8xbf16, v: 2x8xbf16]>
   %paged = llm.paged_attention %q, %c1, %b layer 2 heads 8 scale 0.25
+       : tensor<?x64xf32>, !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>
+  // CHECK: llm.paged_attention {{.*}} scale 2.500000e-01 window 7 : tensor
+  %near = llm.paged_attention %q, %c1, %b layer 2 heads 8 scale 0.25 window 7
        : tensor<?x64xf32>, !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>
   return
 }

@@ -41,3 +41,13 @@ func.func @doubled(%x: tensor<?x8xf32>, %w: !llm.weight<8x8xf32>) -> tensor<?x8x
   %s = llm.add %l, %l : tensor<?x8xf32>
   return %s : tensor<?x8xf32>
 }
+
+// Left alone: the product is scaled before it is added.
+// CHECK-LABEL: func.func @scaled
+// CHECK-NOT:     llm.fused
+func.func @scaled(%x: tensor<?x8xf32>, %w: !llm.weight<8x8xf32>) -> tensor<?x8xf32> {
+  %l = llm.linear %x, %w : tensor<?x8xf32>, !llm.weight<8x8xf32>
+  %m = llm.scale %l by 0.5 : tensor<?x8xf32>
+  %s = llm.add %x, %m : tensor<?x8xf32>
+  return %s : tensor<?x8xf32>
+}

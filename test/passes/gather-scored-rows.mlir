@@ -47,3 +47,17 @@ func.func @helper(%b: !llm.batch, %x: tensor<?x8xf32>, %w: !llm.weight<20x8xf32>
   %z = llm.linear %x, %w : tensor<?x8xf32>, !llm.weight<20x8xf32>
   return %z : tensor<?x20xf32>
 }
+
+// Soft caps and factors are row by row too.
+// CHECK-LABEL: func.func @capped
+// CHECK-NEXT:    %[[G:.*]] = llm.gather_rows
+// CHECK-NEXT:    llm.linear %[[G]]
+// CHECK-NEXT:    llm.scale
+// CHECK-NEXT:    llm.softcap
+func.func @capped(%b: !llm.batch, %x: tensor<?x8xf32>, %w: !llm.weight<20x8xf32>)
+    -> (tensor<?x20xf32> {llm.result = "logits"}) {
+  %z = llm.linear %x, %w : tensor<?x8xf32>, !llm.weight<20x8xf32>
+  %s = llm.scale %z by 0.5 : tensor<?x20xf32>
+  %c = llm.softcap %s at 30.0 : tensor<?x20xf32>
+  return %c : tensor<?x20xf32>
+}

@@ -32,3 +32,12 @@ func.func @copied(%b: !llm.batch, %q: tensor<?x64xf32>, %c: !llm.cache<2 x [k: 2
   %y = llm.attention %q, %kr, %vr, %b heads 8 kv_heads 8 scale 0.25 keys context : tensor<?x64xf32>, tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
+
+// What a token sees, and how scores are bent, stays.
+// CHECK-LABEL: func.func @window
+// CHECK:         llm.paged_attention {{.*}} scale 2.500000e-01 window 7 softcap 5.000000e+01
+func.func @window(%b: !llm.batch, %q: tensor<?x64xf32>, %c: !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>) -> tensor<?x64xf32> {
+  %k, %v = llm.kv_read %c, %b layer 1 : !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>
+  %y = llm.attention %q, %k, %v, %b heads 8 kv_heads 2 scale 0.25 keys context window 7 softcap 50.0 : tensor<?x64xf32>, tensor<?x16xf32>
+  return %y : tensor<?x64xf32>
+}

@@ -139,12 +139,28 @@ std::string nameOf(const testing::TestParamInfo<TinyModels::ParamType> &info) {
 INSTANTIATE_TEST_SUITE_P(
     Llama, TinyModels,
     testing::Combine(testing::Values("llama", "llama-tied", "llama-mha", "llama-mqa", "llama-bias",
-                                     "llama-headdim", "llama-bf16", "llama-fp16-sharded"),
+                                     "llama-headdim", "llama-bf16", "llama-fp16-sharded",
+                                     "llama-linear", "llama3-rope-scaling", "llama-yarn"),
                      testing::Values("reference", "cpu")),
     nameOf);
 
 INSTANTIATE_TEST_SUITE_P(Qwen, TinyModels,
-                         testing::Combine(testing::Values("qwen3"),
+                         testing::Combine(testing::Values("qwen2", "qwen2-tied", "qwen3"),
+                                          testing::Values("reference", "cpu")),
+                         nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Mistral, TinyModels,
+                         testing::Combine(testing::Values("mistral", "mistral-nowindow"),
+                                          testing::Values("reference", "cpu")),
+                         nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Gemma, TinyModels,
+                         testing::Combine(testing::Values("gemma", "gemma2", "gemma3"),
+                                          testing::Values("reference", "cpu")),
+                         nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Others, TinyModels,
+                         testing::Combine(testing::Values("smollm3", "granite", "phi3", "olmo2"),
                                           testing::Values("reference", "cpu")),
                          nameOf);
 
@@ -170,7 +186,7 @@ TEST(TinyModel, InBf16) {
 
 // A folder written out as a model file is the same model.
 TEST(TinyModel, ThroughAModelFile) {
-  for (const char *model : {"llama-bias", "llama-fp16-sharded", "qwen3"}) {
+  for (const char *model : {"llama-bias", "llama-fp16-sharded", "qwen3", "smollm3", "gemma3"}) {
     Tensors golden = goldenOf(model);
     const std::string file = scratch(std::string(model) + ".yaml");
     const Result imported = run(compiler, {"import", folderOf(model), "-o", file});

@@ -11,7 +11,7 @@ class ExpressionTest : public testing::Test {
 protected:
   Value parameters = llvm::cantFail(readYaml("{heads: 9, kv_heads: 3, eps: 1.0e-5, tied: true, "
                                              "act: silu, rope: {theta: 10000, scaling: null}, "
-                                             "most: 9223372036854775807}",
+                                             "most: 9223372036854775807, kinds: [full, local]}",
                                              "model.yaml"));
   Scope scope{&parameters, {{"i", 5}}};
 
@@ -46,6 +46,10 @@ TEST_F(ExpressionTest, Computes) {
       {"$(rope.scaling == null)", "true"},
       {"$(tied || 1 / 0 == 0)", "true"},
       {"$(tied ? 1 : 7 / 2)", "1"},
+      {"$(kinds[i - 4] == \"local\")", "true"},
+      {"$(tied ? 1 : kinds[7])", "1"},
+      {"$(sqrt(heads) + 1)", "4.0"},
+      {"$(floor(0.25 * 10))", "2"},
       {"layers.$i.mlp", "layers.5.mlp"},
       {"x$(rope.theta)y$heads", "x10000y9"},
       {"$$heads", "\"$heads\""},
@@ -74,6 +78,12 @@ TEST_F(ExpressionTest, Refuses) {
       {"$(1 + 2", "expected ')' in $(1 + 2"},
       {"$(1 $ 2)", "unexpected '$ 2)' in $(1 $ 2)"},
       {"$(\"a)", "the text has no closing quote in $(\"a)"},
+      {"$(kinds[i])", "there is no element 5 in a list of 2 in $(kinds[i])"},
+      {"$(kinds[-1])", "there is no element -1 in a list of 2 in $(kinds[-1])"},
+      {"$(heads[0])", "9 is not a list in $(heads[0])"},
+      {"$(kinds[0)", "expected ']' in $(kinds[0)"},
+      {"$(sqrt(0 - 1))", "cannot compute sqrt(-1) in $(sqrt(0 - 1))"},
+      {"$(floor 1)", "expected '(' after floor in $(floor 1)"},
       {"a $ b", "'$' needs a name or '(' behind it; '$$' is a dollar sign"},
       {"x$rope", "a map cannot stand within text"},
   };

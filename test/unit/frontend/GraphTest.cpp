@@ -71,7 +71,7 @@ TEST_F(GraphTest, RefusesNodes) {
        "a node is one mnemonic with its arguments, and possibly 'when'; got 2 keys"},
       {"[{@rmsnorm: {}}]", "unknown node 'rmsnorm'; accepted: repeat, residual, sequence, mark, "
                            "activation, add, attention, "
-                           "embedding, linear, mul, repeat_kv, rms_norm, rope"},
+                           "embedding, linear, mul, repeat_kv, rms_norm, rope, scale, softcap"},
       {"[{@no.such: {}}]",
        "unknown node 'no.such': no loaded plugin has the dialect 'no'; accepted: "
        "--load-plugin=FILE, a folder in TENON_PLUGIN_PATH, or `plugins:` in the model file"},
@@ -101,8 +101,14 @@ TEST_F(GraphTest, RefusesNodes) {
        "quick_gelu, relu"},
       {"[" + e + ", {rope: {heads: @3, theta: 10}}]",
        "rope.heads: 3 heads do not divide 8 columns"},
-      {"[" + e + ", {@rope: {heads: 2, theta: 10, scaling: {type: yarn}}}]",
-       "'llm.rope_frequencies' op unknown scaling type 'yarn'; accepted: linear, llama3"},
+      {"[" + e + ", {@rope: {heads: 2, theta: 10, scaling: {type: ntk}}}]",
+       "'llm.rope_frequencies' op unknown scaling type 'ntk'; accepted: linear, llama3, yarn"},
+      {"[" + e + ", {@rope: {heads: 2, theta: 10, scaling: {type: yarn, factor: 2}}}]",
+       "'llm.rope_frequencies' op scaling yarn needs a positive number 'original'"},
+      {"[" + e + ", {scale: {by: @x}}]", "scale.by: must be a number, got 'x'"},
+      {"[" + e + ", {softcap: {at: @0}}]", "softcap.at: must be positive"},
+      {"[" + e + ", {attention: {heads: 2, window: @0, query: [], key: [], value: []}}]",
+       "attention.window: must be positive, got 0"},
       {"[" + e + ", {rope: {heads: 2, theta: 10, scaling: @7}}]",
        "rope.scaling: must be a map, got 7"},
       {"[" + e + ", {@attention: {heads: 2, query: [], key: []}}]",

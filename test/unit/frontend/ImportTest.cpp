@@ -26,9 +26,15 @@ std::string readFile(const std::string &path) {
 
 TEST(HuggingFace, LoadsAllTinyModels) {
   const std::pair<const char *, const char *> cases[] = {
-      {"llama", "f32"},       {"llama-mha", "f32"},          {"llama-mqa", "f32"},
-      {"llama-bias", "f32"},  {"llama-tied", "f32"},         {"llama-headdim", "f32"},
-      {"llama-bf16", "bf16"}, {"llama-fp16-sharded", "f16"}, {"qwen3", "f32"},
+      {"llama", "f32"},       {"llama-mha", "f32"},
+      {"llama-mqa", "f32"},   {"llama-bias", "f32"},
+      {"llama-tied", "f32"},  {"llama-headdim", "f32"},
+      {"llama-bf16", "bf16"}, {"llama-fp16-sharded", "f16"},
+      {"qwen3", "f32"},       {"qwen2", "f32"},
+      {"granite", "f32"},     {"phi3", "f32"},
+      {"olmo2", "f32"},       {"gemma", "f32"},
+      {"gemma2", "f32"},      {"gemma3", "f32"},
+      {"smollm3", "f32"},
   };
   for (auto [name, storage] : cases) {
     mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -45,15 +51,20 @@ TEST(HuggingFace, LoadsAllTinyModels) {
     std::string text = print(*model->module);
     EXPECT_NE(text.find(std::string("272x64x") + storage), std::string::npos) << text;
     EXPECT_NE(text.find("\"hidden_final\""), std::string::npos);
-    EXPECT_EQ(text.find("lm_head") == std::string::npos, llvm::StringRef(name) == "llama-tied");
-    EXPECT_EQ(text.find("q_proj.bias") != std::string::npos, llvm::StringRef(name) == "llama-bias");
+    const llvm::StringRef tied[] = {"llama-tied", "gemma", "gemma2", "gemma3", "smollm3"};
+    EXPECT_EQ(text.find("lm_head") == std::string::npos, llvm::is_contained(tied, name)) << name;
+    const llvm::StringRef biased[] = {"llama-bias", "qwen2"};
+    EXPECT_EQ(text.find("q_proj.bias") != std::string::npos, llvm::is_contained(biased, name));
   }
 }
 
 // transformers 4 and 5 spell rotary parameters differently; the models are the same.
 TEST(HuggingFace, ReadsBothSpellings) {
-  for (const char *name :
-       {"llama", "llama-mqa", "llama-bias", "llama-tied", "llama-headdim", "qwen3"}) {
+  for (const char *name : {"llama",         "llama-mqa", "llama-bias",       "llama-tied",
+                           "llama-headdim", "qwen3",     "llama-linear",     "llama3-rope-scaling",
+                           "llama-yarn",    "mistral",   "mistral-nowindow", "qwen2",
+                           "qwen2-tied",    "smollm3",   "granite",          "phi3",
+                           "olmo2",         "gemma",     "gemma2",           "gemma3"}) {
     std::string texts[2];
     for (int i : {0, 1}) {
       Folder folder;
@@ -130,12 +141,19 @@ TEST_F(ConfigTest, MapsActivations) {
             std::string::npos);
 }
 
-TEST_F(ConfigTest, MistralWithoutWindow) {
+TEST_F(ConfigTest, MistralHasAWindowUnlessItSaysOtherwise) {
+  auto mistral = [&](const std::string &more) {
+    std::string text = write(", \"num_key_value_heads\": 2" + more);
+    return load(text.replace(text.find("llama"), 5, "mistral"));
+  };
+  EXPECT_NE(mistral("").find("keys tokens window 4096 :"), std::string::npos);
+  EXPECT_NE(mistral(", \"sliding_window\": 7").find("window 7 :"), std::string::npos);
   std::string config = write(", \"sliding_window\": null");
   config.replace(config.find("llama"), 5, "mistral");
   config.replace(config.find("\"num_attention_heads\": 2"), 24, "\"num_attention_heads\": 8");
   EXPECT_NE(load(config).find("heads 8 times 1"),
             std::string::npos); // 8 key heads unless it says otherwise
+  EXPECT_EQ(load(config).find("window"), std::string::npos);
 }
 
 // A window is in force only where `use_sliding_window` says so.
@@ -167,17 +185,17 @@ TEST_F(ConfigTest, RefusesInOneLine) {
       {", @\"foo_scale\": 2", "unknown key 'foo_scale'; --allow-unused-config ignores such keys"},
       {", @\"rope_scaling\": 7",
        "unknown key 'rope_scaling'; --allow-unused-config ignores such keys"},
-      {", \"rope_scaling\": {\"rope_type\": @\"yarn\", \"factor\": 4.0}",
-       "'rope_scaling.rope_type' is yarn; accepted: default, linear, llama3"},
-      {", \"rope_scaling\": {\"beta_fast\": 32, \"rope_type\": @\"yarn\"}",
-       "'rope_scaling.rope_type' is yarn; accepted: default, linear, llama3"},
+      {", \"rope_scaling\": {\"rope_type\": @\"longrope\", \"factor\": 4.0}",
+       "'rope_scaling.rope_type' is longrope; accepted: default, linear, llama3, yarn"},
+      {", \"rope_scaling\": {\"mscale\": 32, \"rope_type\": @\"longrope\"}",
+       "'rope_scaling.rope_type' is longrope; accepted: default, linear, llama3, yarn"},
       {", \"rope_scaling\": {\"rope_type\": @\"dynamic\", \"factor\": 4.0}",
-       "'rope_scaling.rope_type' is dynamic; accepted: default, linear, llama3"},
-      {", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2, @\"beta_fast\": 32}",
-       "unknown key 'rope_scaling.beta_fast'; --allow-unused-config ignores such keys"},
+       "'rope_scaling.rope_type' is dynamic; accepted: default, linear, llama3, yarn"},
+      {", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2, @\"mscale\": 32}",
+       "unknown key 'rope_scaling.mscale'; --allow-unused-config ignores such keys"},
       {", \"rope_theta\": 10000, \"rope_parameters\": {\"rope_theta\": @20000}",
        "'rope_parameters.rope_theta' is 20000, but 'rope_theta' says 10000"},
-      {", \"sliding_window\": @4096", "'sliding_window' is 4096; accepted: null"},
+      {", \"sliding_window\": @0", "'window' must be an integer from 1 to 16777216, got 0"},
       {", \"hidden_act\": @\"tanh\"", "'hidden_act' is tanh; accepted: silu, swish, gelu, "
                                       "gelu_new, gelu_pytorch_tanh, quick_gelu, relu"},
       {", \"architectures\": @[\"LlamaForSequenceClassification\"]",
@@ -196,11 +214,8 @@ TEST_F(ConfigTest, RefusesInOneLine) {
   }
   EXPECT_EQ(load("{}"), "config.json:1:1: error: 'model_type' is missing");
   EXPECT_EQ(load("{\"model_type\": \"gpt2\"}"),
-            "config.json:1:16: error: no architecture for model_type 'gpt2'; accepted: llama, "
-            "mistral, qwen3");
-  EXPECT_EQ(
-      load("{\"model_type\": \"mistral\"}"),
-      "config.json:1:1: error: 'sliding_window' is missing, which means 4096; accepted: null");
+            "config.json:1:16: error: no architecture for model_type 'gpt2'; accepted: gemma, "
+            "gemma2, gemma3_text, granite, llama, mistral, olmo2, phi3, qwen2, qwen3, smollm3");
 }
 
 TEST_F(ConfigTest, AllowUnusedConfig) {
@@ -226,7 +241,8 @@ TEST_F(ConfigTest, ReadsEndTokens) {
 
 // What `tenon import` writes is a model file of the same model.
 TEST(Import, WritesAModelFile) {
-  for (const char *name : {"llama", "llama-tied", "llama-headdim", "llama-bias", "qwen3"}) {
+  for (const char *name : {"llama", "llama-tied", "llama-headdim", "llama-bias", "qwen3", "smollm3",
+                           "granite", "olmo2", "gemma2", "gemma3"}) {
     Folder folder;
     llvm::Expected<std::string> text = importModel(oracle + name, planOptions());
     ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());

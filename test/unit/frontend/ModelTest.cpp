@@ -36,7 +36,8 @@ TEST(Model, RefusesInOneLine) {
       {"model: @7\narchitecture: llama\nconfig: {}\n",
        "'model' must be a name of letters, digits, '.', '_' and '-', got 7"},
       {"model: m\narchitecture: @lama\nconfig: {}\n",
-       "unknown architecture 'lama'; accepted: llama, qwen3, or a path to a .yaml file"},
+       "unknown architecture 'lama'; accepted: gemma, gemma2, gemma3, granite, llama, olmo2, "
+       "phi3, qwen2, qwen3, smollm3, or a path to a .yaml file"},
       {"model: m\narchitecture: @./no.yaml\nconfig: {}\n", "no architecture file 'no.yaml'"},
       {model("@[]"), "'config' must be a map, got a list"},
       {model("@{hidden: 64}"), "'layers' is missing; accepted: " + integer + "4096"},
@@ -55,11 +56,12 @@ TEST(Model, RefusesInOneLine) {
       {with("vocab: 100", "tie_embeddings: @1"), "'tie_embeddings' must be true or false, got 1"},
       {with("vocab: 100", "activation: @tanh"),
        "'activation' must be one of silu, gelu, gelu_tanh, quick_gelu, relu, got 'tanh'"},
-      {with("vocab: 100", "@window: 7"),
-       "unknown parameter 'window'; accepted: hidden, layers, heads, kv_heads, head_dim, ffn, "
+      {with("vocab: 100", "@windows: 7"),
+       "unknown parameter 'windows'; accepted: hidden, layers, heads, kv_heads, head_dim, ffn, "
        "vocab, "
        "context, norm_eps, rope.theta, rope.scaling.type, rope.scaling.factor, rope.scaling.low, "
-       "rope.scaling.high, rope.scaling.original, activation, tie_embeddings, attention_bias, "
+       "rope.scaling.high, rope.scaling.original, rope.scaling.slow, rope.scaling.fast, "
+       "rope.scaling.attention, window, activation, tie_embeddings, attention_bias, "
        "mlp_bias"},
       {with("vocab: 100", "rope: @7"), "'rope' must be a map, got 7"},
       {with("heads: 8, kv_heads: 2", "heads: @8, kv_heads: 3"),
@@ -71,8 +73,8 @@ TEST(Model, RefusesInOneLine) {
        "head_dim (3) is not even, as rotary positions need"},
       {with("vocab: 100", "vocab: 100, rope: {scaling: @{factor: 2}}"),
        "rope.scaling needs a type"},
-      {with("vocab: 100", "vocab: 100, rope: {scaling: {type: @yarn}}"),
-       "'rope.scaling.type' must be one of linear, llama3, got 'yarn'"},
+      {with("vocab: 100", "vocab: 100, rope: {scaling: {type: @ntk}}"),
+       "'rope.scaling.type' must be one of linear, llama3, yarn, got 'ntk'"},
       {with("vocab: 100", "vocab: 100, rope: {scaling: @{type: llama3, factor: 8}}"),
        "rope.scaling of type llama3 needs low and high"},
       {model(good, "weights: {file: a, sha256: @12}\n"), "'weights.sha256' must be text, got 12"},
