@@ -1,4 +1,4 @@
-// Small random models of the Llama and Qwen families, saved by transformers, against transformers'
+// Small random models of many families, saved by transformers, against transformers'
 // results.
 //
 //   model × backend, f32:  logits un-cached, through the cache, of a batch padded on either side;
@@ -148,6 +148,13 @@ INSTANTIATE_TEST_SUITE_P(Qwen, TinyModels,
                                           testing::Values("reference", "cpu")),
                          nameOf);
 
+INSTANTIATE_TEST_SUITE_P(LayerNorm, TinyModels,
+                         testing::Combine(testing::Values("gpt2", "opt", "opt-postln-proj",
+                                                          "gpt_neox", "gpt_neox-seqres", "phi",
+                                                          "gptj", "stablelm"),
+                                          testing::Values("reference", "cpu")),
+                         nameOf);
+
 // Weights, activations and cache in bf16: as far from f32 as transformers' own bf16 run.
 TEST(TinyModel, InBf16) {
   Tensors golden = goldenOf("llama-bf16");
@@ -170,7 +177,7 @@ TEST(TinyModel, InBf16) {
 
 // A folder written out as a model file is the same model.
 TEST(TinyModel, ThroughAModelFile) {
-  for (const char *model : {"llama-bias", "llama-fp16-sharded", "qwen3"}) {
+  for (const char *model : {"llama-bias", "llama-fp16-sharded", "qwen3", "gpt2", "gpt_neox"}) {
     Tensors golden = goldenOf(model);
     const std::string file = scratch(std::string(model) + ".yaml");
     const Result imported = run(compiler, {"import", folderOf(model), "-o", file});

@@ -53,7 +53,10 @@ TEST(HuggingFace, LoadsAllTinyModels) {
 // transformers 4 and 5 spell rotary parameters differently; the models are the same.
 TEST(HuggingFace, ReadsBothSpellings) {
   for (const char *name :
-       {"llama", "llama-mqa", "llama-bias", "llama-tied", "llama-headdim", "qwen3"}) {
+       {"llama", "llama-mqa", "llama-bias", "llama-tied", "llama-headdim", "qwen3",
+        // LayerNorm
+        "gpt2", "opt", "opt-postln-proj", "gpt_neox", "gpt_neox-seqres", "phi", "gptj",
+        "stablelm"}) {
     std::string texts[2];
     for (int i : {0, 1}) {
       Folder folder;
@@ -195,9 +198,9 @@ TEST_F(ConfigTest, RefusesInOneLine) {
     EXPECT_EQ(load(marked.text), "config.json:" + marked.place + ": error: " + error) << more;
   }
   EXPECT_EQ(load("{}"), "config.json:1:1: error: 'model_type' is missing");
-  EXPECT_EQ(load("{\"model_type\": \"gpt2\"}"),
-            "config.json:1:16: error: no architecture for model_type 'gpt2'; accepted: llama, "
-            "mistral, qwen3");
+  EXPECT_EQ(load("{\"model_type\": \"mamba\"}"),
+            "config.json:1:16: error: no architecture for model_type 'mamba'; accepted: gpt2, "
+            "gpt_neox, gptj, llama, mistral, opt, phi, qwen3, stablelm");
   EXPECT_EQ(
       load("{\"model_type\": \"mistral\"}"),
       "config.json:1:1: error: 'sliding_window' is missing, which means 4096; accepted: null");
@@ -226,7 +229,9 @@ TEST_F(ConfigTest, ReadsEndTokens) {
 
 // What `tenon import` writes is a model file of the same model.
 TEST(Import, WritesAModelFile) {
-  for (const char *name : {"llama", "llama-tied", "llama-headdim", "llama-bias", "qwen3"}) {
+  for (const char *name : {"llama", "llama-tied", "llama-headdim", "llama-bias", "qwen3",
+                           // LayerNorm
+                           "gpt2", "opt-postln-proj", "gpt_neox", "phi", "gptj", "stablelm"}) {
     Folder folder;
     llvm::Expected<std::string> text = importModel(oracle + name, planOptions());
     ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());

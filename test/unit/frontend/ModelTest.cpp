@@ -36,7 +36,8 @@ TEST(Model, RefusesInOneLine) {
       {"model: @7\narchitecture: llama\nconfig: {}\n",
        "'model' must be a name of letters, digits, '.', '_' and '-', got 7"},
       {"model: m\narchitecture: @lama\nconfig: {}\n",
-       "unknown architecture 'lama'; accepted: llama, qwen3, or a path to a .yaml file"},
+       "unknown architecture 'lama'; accepted: gpt2, gpt_neox, gptj, llama, opt, phi, qwen3, "
+       "stablelm, or a path to a .yaml file"},
       {"model: m\narchitecture: @./no.yaml\nconfig: {}\n", "no architecture file 'no.yaml'"},
       {model("@[]"), "'config' must be a map, got a list"},
       {model("@{hidden: 64}"), "'layers' is missing; accepted: " + integer + "4096"},
