@@ -112,8 +112,8 @@ private:
         .Case([&](ActivationOp activation) {
           return getActivationFlops(activation.getKind()) * getElements(activation);
         })
-        .Case<EmbeddingOp, PositionEmbeddingOp, KVAppendOp, KVReadOp, SliceOp, GatherRowsOp, RepeatKVOp>(
-            [](Operation *) { return 0; })
+        .Case<EmbeddingOp, PositionEmbeddingOp, KVAppendOp, KVReadOp, SliceOp, GatherRowsOp,
+              RepeatKVOp>([](Operation *) { return 0; })
         .Default([&](Operation *other) { return getOtherFlops(*other); });
   }
 

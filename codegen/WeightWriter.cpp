@@ -1,7 +1,7 @@
 // See WeightWriter.h.
 //
-//   pack ◀─ concat ◀─ deinterleave, slice, transpose ◀─ weight        rows are pulled from right to left, 16 at a
-//   time
+//   pack ◀─ concat ◀─ deinterleave, slice, transpose ◀─ weight        rows are pulled from right to
+//   left, 16 at a time
 #include "codegen/WeightWriter.h"
 #include "codegen/Error.h"
 #include "codegen/Packing.h"

@@ -88,8 +88,7 @@ LogicalResult WeightTransposeOp::inferReturnTypes(MLIRContext *context, std::opt
     return emitOptionalError(
         loc, "'llm.weight_transpose' op needs a plain matrix that is not stored in groups, got ",
         type);
-  types.push_back(
-      WeightType::get(context, {type.getColumns(), type.getRows()}, type.getStorage()));
+  types.push_back(WeightType::get(context, {type.getColumns(), type.getRows()}, type.getStorage()));
   return success();
 }
 

@@ -86,13 +86,12 @@ LogicalResult LayerNormOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
   ReferenceBuilder::Shape rows{e.rowsOf(x)};
   Value sums = e.generic("ti: ti -> t", {x}, e.filled(0, rows),
                          [&](ValueRange v) { return e.accumulate(v[1], v[0]); });
-  Value centred =
-      e.generic("ti: ti, t -> ti", {x, sums}, e.empty(e.shapeOf(x)),
-                [&](ValueRange v) { return e.sub(v[0], e.div(v[1], e.f32(width))); });
+  Value centred = e.generic("ti: ti, t -> ti", {x, sums}, e.empty(e.shapeOf(x)),
+                            [&](ValueRange v) { return e.sub(v[0], e.div(v[1], e.f32(width))); });
   Value squares = e.generic("ti: ti -> t", {centred}, e.filled(0, rows),
                             [&](ValueRange v) { return e.mulAdd(v[1], v[0], v[0]); });
-  Value normed = e.generic("ti: ti, t, i -> ti", {centred, squares, weight},
-                           e.empty(e.shapeOf(x)), [&](ValueRange v) {
+  Value normed = e.generic("ti: ti, t, i -> ti", {centred, squares, weight}, e.empty(e.shapeOf(x)),
+                           [&](ValueRange v) {
                              Value variance = e.div(v[1], e.f32(width));
                              Value root = e.create<math::SqrtOp>(e.add(variance, e.f32(eps)));
                              return e.mul(e.mul(v[0], e.div(e.f32(1), root)), v[2]);

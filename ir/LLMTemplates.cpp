@@ -27,8 +27,8 @@ FailureOr<Value> PositionEmbeddingOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(columns, args.getInteger("columns"));
   TENON_READ(offset, args.getInteger("offset", 0));
   if (offset < 0 || offset >= rows)
-    return args.error("offset", "leaves no position in " + Twine(rows) + " rows, got " +
-                                    Twine(offset));
+    return args.error("offset",
+                      "leaves no position in " + Twine(rows) + " rows, got " + Twine(offset));
   TENON_READ(table, args.getWeight("weight", ".weight", {rows, columns}));
   return PositionEmbeddingOp::create(args.getBuilder(), args.getLoc(), args.getBatch(), table,
                                      offset)
@@ -119,8 +119,7 @@ FailureOr<Value> RopeOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(fraction, args.getNumber("fraction", 1));
   if (!(fraction >= 0 && fraction <= 1))
     return args.error("fraction", "must be from 0 to 1");
-  TENON_READ(dim,
-             args.getInteger("dim", int64_t(double(getColumns(stream) / heads) * fraction)));
+  TENON_READ(dim, args.getInteger("dim", int64_t(double(getColumns(stream) / heads) * fraction)));
   if (dim <= 0 || dim % 2 || dim > getColumns(stream) / heads)
     return args.error("dim", "must be even and at most the head's width, " +
                                  Twine(getColumns(stream) / heads) + ", got " + Twine(dim));

@@ -58,7 +58,8 @@ struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
       return missed(norm, "the norm has " + Twine(others) +
                               (others == 1 ? " other user" : " other users"));
     if (norm.getNormHeads() > 1)
-      return missed(norm, "the norm is of " + Twine(norm.getNormHeads()) + " heads, not of whole rows");
+      return missed(norm,
+                    "the norm is of " + Twine(norm.getNormHeads()) + " heads, not of whole rows");
     std::string why;
     if (!canStack(projections, why))
       return missed(norm, why);

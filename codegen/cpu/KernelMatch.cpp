@@ -65,10 +65,9 @@ public:
 
   std::optional<KernelMatch> run() {
     using Match = std::optional<KernelMatch> (Matcher::*)();
-    for (Match match :
-         {&Matcher::embedding, &Matcher::linear, &Matcher::gatedMLP, &Matcher::norm,
-          &Matcher::ropeAngles, &Matcher::rope, &Matcher::append,
-          &Matcher::attention, &Matcher::ropeAttention, &Matcher::unary, &Matcher::binary})
+    for (Match match : {&Matcher::embedding, &Matcher::linear, &Matcher::gatedMLP, &Matcher::norm,
+                        &Matcher::ropeAngles, &Matcher::rope, &Matcher::append, &Matcher::attention,
+                        &Matcher::ropeAttention, &Matcher::unary, &Matcher::binary})
       if (std::optional<KernelMatch> found = (this->*match)())
         return found;
     return std::nullopt;
@@ -309,8 +308,9 @@ private:
     if (bias)
       needed.push_back(bias);
     Value normed = op->getResult(0);
-    if (!areInputs(needed) || !(add ? op.getNormInput() == add && yields(add, 0) && yields(normed, 1)
-                                    : yieldsOnly(normed)))
+    if (!areInputs(needed) ||
+        !(add ? op.getNormInput() == add && yields(add, 0) && yields(normed, 1)
+              : yieldsOnly(normed)))
       return std::nullopt;
 
     shape.rows = rows();
