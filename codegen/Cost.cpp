@@ -67,8 +67,8 @@ public:
 
 private:
   int64_t getWeightBytes(Operation &op) {
-    if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
-      WeightType table = embedding.getTable().getType();
+    if (isa<EmbeddingOp, PositionEmbeddingOp>(op)) {
+      auto table = cast<WeightType>(op.getOperand(1).getType());
       return table.getByteSize() / table.getRows() * rows;
     }
     int64_t bytes = 0;
@@ -113,8 +113,8 @@ private:
           return getActivationFlops(activation.getKind()) * getElements(activation);
         })
         .Case([&](SoftcapOp softcap) { return 4 * getElements(softcap); })
-        .Case<EmbeddingOp, KVAppendOp, KVReadOp, SliceOp, GatherRowsOp, RepeatKVOp>(
-            [](Operation *) { return 0; })
+        .Case<EmbeddingOp, PositionEmbeddingOp, KVAppendOp, KVReadOp, SliceOp, GatherRowsOp,
+              RepeatKVOp>([](Operation *) { return 0; })
         .Default([&](Operation *other) { return getOtherFlops(*other); });
   }
 

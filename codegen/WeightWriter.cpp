@@ -1,7 +1,7 @@
 // See WeightWriter.h.
 //
-//   pack ◀─ concat ◀─ deinterleave ◀─ weight        rows are pulled from right to left, 16 at a
-//   time
+//   pack ◀─ concat ◀─ deinterleave, slice, transpose ◀─ weight        rows are pulled from right to
+//   left, 16 at a time
 #include "codegen/WeightWriter.h"
 #include "codegen/Error.h"
 #include "codegen/Packing.h"
@@ -104,8 +104,9 @@ private:
           return llvm::Error::success();
         })
         .Case([&](WeightConcatOp op) { return readConcat(op, first, count, rows); })
-        .Case([&](WeightSliceOp op) { return readSlice(op, first, count, rows); })
         .Case([&](WeightDeinterleaveOp op) { return readDeinterleaved(op, first, count, rows); })
+        .Case([&](WeightSliceOp op) { return readSlice(op, first, count, rows); })
+        .Case([&](WeightTransposeOp op) { return readTransposed(op, first, count, rows); })
         .Case([&](RopeFrequenciesOp op) -> llvm::Error {
           SmallVector<double> table = op.evaluate();
           const auto *bytes = reinterpret_cast<const uint8_t *>(table.data());
@@ -150,17 +151,6 @@ private:
     return llvm::Error::success();
   }
 
-  llvm::Error readSlice(WeightSliceOp op, int64_t first, int64_t count, Rows &rows) {
-    if (op.getResult().getType().getRank() != 1)
-      return read(op.getInput(), op.getBegin() + first, count, rows);
-    if (llvm::Error error = read(op.getInput(), 0, 1, rows))
-      return error;
-    int64_t bytes = getStorageInfo(rows.storage).bytesPerBlock;
-    rows.bytes.erase(rows.bytes.begin() + op.getEnd() * bytes, rows.bytes.end());
-    rows.bytes.erase(rows.bytes.begin(), rows.bytes.begin() + op.getBegin() * bytes);
-    return llvm::Error::success();
-  }
-
   llvm::Error readDeinterleaved(WeightDeinterleaveOp op, int64_t first, int64_t count, Rows &rows) {
     WeightType type = op.getResult().getType();
     int64_t head = type.getShape()[0] / op.getHeads();
@@ -185,6 +175,55 @@ private:
         return error;
       append(rows, std::move(part));
     }
+    return llvm::Error::success();
+  }
+
+  // Whole runs of rows at a time. A vector's elements are its rows.
+  llvm::Error readSlice(WeightSliceOp op, int64_t first, int64_t count, Rows &rows) {
+    int64_t run = op.getEnd() - op.getBegin();
+    bool isVector = op.getResult().getType().getRank() == 1;
+    Rows vector;
+    if (isVector) {
+      count = op.getResult().getType().getColumns();
+      if (llvm::Error error = read(op.getInput(), 0, 1, vector))
+        return error;
+    }
+    int64_t bytes = isVector ? getStorageInfo(vector.storage).bytesPerBlock : 0;
+    for (int64_t row = first; row < first + count;) {
+      int64_t length = std::min(run - row % run, first + count - row);
+      int64_t from = op.getSourceRow(row);
+      Rows part;
+      if (isVector) {
+        const uint8_t *begin = vector.bytes.data() + from * bytes;
+        part = {vector.storage, {begin, begin + length * bytes}};
+      } else if (llvm::Error error = read(op.getInput(), from, length, part)) {
+        return error;
+      }
+      append(rows, std::move(part));
+      row += length;
+    }
+    return llvm::Error::success();
+  }
+
+  // A tile of rows is a strip of columns. The whole matrix is turned once and kept until another is
+  // asked for, since each strip would read all of it.
+  llvm::Error readTransposed(WeightTransposeOp op, int64_t first, int64_t count, Rows &rows) {
+    WeightType type = op.getResult().getType();
+    if (transposed != op.getResult()) {
+      Rows source;
+      if (llvm::Error error = read(op.getInput(), 0, type.getColumns(), source))
+        return error;
+      turned = {source.storage, std::vector<uint8_t>(source.bytes.size())};
+      int64_t bytes = getStorageInfo(source.storage).bytesPerBlock;
+      for (int64_t i = 0; i < type.getRows(); ++i)
+        for (int64_t j = 0; j < type.getColumns(); ++j)
+          std::memcpy(turned.bytes.data() + (i * type.getColumns() + j) * bytes,
+                      source.bytes.data() + (j * type.getRows() + i) * bytes, bytes);
+      transposed = op.getResult();
+    }
+    int64_t stride = getRowBytes(turned.storage, type.getColumns());
+    const uint8_t *begin = turned.bytes.data() + first * stride;
+    rows = {turned.storage, {begin, begin + count * stride}};
     return llvm::Error::success();
   }
 
@@ -215,6 +254,8 @@ private:
 
   WeightSource &source;
   raw_ostream &out;
+  Value transposed; // what `turned` holds
+  Rows turned;
   std::vector<char> pending;
   int64_t position = 0;
   uint64_t checksum = TENON_CHECKSUM_SEED;

@@ -481,6 +481,13 @@ llvm::Expected<Graph> GraphBuilder::build(const Architecture &architecture,
   SmallVector<mlir::Value> results = {stream};
   std::vector<std::string> names = {"logits"};
   if (options.emitMarks) {
+    for (const auto &[name, value] : marks)
+      if (value.getType() != marks.front().second.getType())
+        return failAt(architecture.getGraph().place,
+                      "--emit-hidden: '" + name + "' has " + Twine(llm::getColumns(value)) +
+                          " columns and '" + marks.front().first + "' " +
+                          Twine(llm::getColumns(marks.front().second)) +
+                          "; hidden states of one width are accepted");
     llvm::append_range(results, llvm::make_second_range(marks));
     llvm::append_range(names, numberMarks(marks));
   }

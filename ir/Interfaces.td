@@ -40,6 +40,22 @@ def WeightOpInterface : OpInterface<"WeightOpInterface"> {
   }];
 }
 
+def NormOpInterface : OpInterface<"NormOpInterface"> {
+  let cppNamespace = "::tenon";
+  let description = [{
+    A normalisation of each row, or of equal parts of it. Its first operand are the rows, the others are weights.
+    Fusions join one whose parts are whole rows with the products that read it.
+  }];
+  let methods = [
+    InterfaceMethod<"The rows.", "::mlir::Value", "getNormInput", (ins), [{
+      return $_op.getInput();
+    }]>,
+    InterfaceMethod<"How many equal parts of a row are normalised by themselves.", "int64_t", "getNormHeads", (ins), [{
+      return $_op.getHeads();
+    }]>,
+  ];
+}
+
 def CachedOpInterface : OpInterface<"CachedOpInterface"> {
   let cppNamespace = "::tenon";
   let description = [{An operation that reads or writes one layer of the KV cache (attribute `layer`).}];

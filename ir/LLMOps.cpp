@@ -55,28 +55,13 @@ OpFoldResult WeightConcatOp::fold(FoldAdaptor) {
   int64_t next = 0;
   for (Value input : getInputs()) {
     auto slice = input.getDefiningOp<WeightSliceOp>();
-    if (!slice || (whole && slice.getInput() != whole) || int64_t(slice.getBegin()) != next)
+    if (!slice || slice.getEvery() || (whole && slice.getInput() != whole) ||
+        int64_t(slice.getBegin()) != next)
       return {};
     whole = slice.getInput();
     next = slice.getEnd();
   }
   return whole.getType() == getType() ? OpFoldResult(whole) : OpFoldResult();
-}
-
-LogicalResult WeightSliceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
-                                              Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  auto input = cast<WeightType>(adaptor.getInput().getType());
-  int64_t begin = adaptor.getBegin(), end = adaptor.getEnd(), rows = input.getShape()[0];
-  if (begin < 0 || begin >= end || end > rows)
-    return emitOptionalError(loc, "'llm.weight_slice' op rows ", begin, " to ", end,
-                             " are not within ", rows);
-  if (input.getLayout() != Layout::plain ||
-      (input.getRank() == 1 && isQuantised(input.getStorage())))
-    return emitOptionalError(loc, "'llm.weight_slice' op cannot cut ", input);
-  SmallVector<int64_t> shape(input.getShape());
-  shape[0] = end - begin;
-  types.push_back(WeightType::get(context, shape, input.getStorage()));
-  return success();
 }
 
 OpFoldResult WeightSliceOp::fold(FoldAdaptor) {
@@ -88,6 +73,41 @@ LogicalResult WeightDeinterleaveOp::verify() {
   if (rows % (2 * getHeads()))
     return emitOpError() << "heads (" << getHeads() << ") do not divide " << rows
                          << " rows into pairs";
+  return success();
+}
+
+LogicalResult WeightSliceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                              Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto type = cast<WeightType>(adaptor.getInput().getType());
+  int64_t begin = adaptor.getBegin(), end = adaptor.getEnd(), rows = type.getShape()[0];
+  int64_t group = adaptor.getEvery().value_or(rows);
+  if (type.getLayout() != Layout::plain || (type.getRank() == 1 && isQuantised(type.getStorage())))
+    return emitOptionalError(loc, "'llm.weight_slice' op cannot take a part of ", type);
+  if (group < 1 || rows % group)
+    return emitOptionalError(loc, "'llm.weight_slice' op groups of ", group,
+                             " rows do not make up ", rows, " rows");
+  if (begin < 0 || begin >= end || end > group)
+    return emitOptionalError(loc, "'llm.weight_slice' op rows ", begin, " to ", end,
+                             " are not within ", group);
+  SmallVector<int64_t> shape(type.getShape());
+  shape[0] = rows / group * (end - begin);
+  types.push_back(WeightType::get(context, shape, type.getStorage()));
+  return success();
+}
+
+int64_t WeightSliceOp::getSourceRow(int64_t row) {
+  int64_t taken = getEnd() - getBegin();
+  return row / taken * getEvery().value_or(0) + getBegin() + row % taken;
+}
+
+LogicalResult WeightTransposeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                                  Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto type = cast<WeightType>(adaptor.getInput().getType());
+  if (type.getRank() != 2 || type.getLayout() != Layout::plain || isQuantised(type.getStorage()))
+    return emitOptionalError(
+        loc, "'llm.weight_transpose' op needs a plain matrix that is not stored in groups, got ",
+        type);
+  types.push_back(WeightType::get(context, {type.getColumns(), type.getRows()}, type.getStorage()));
   return success();
 }
 
@@ -134,12 +154,38 @@ LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context, std::optional<
 
 LogicalResult EmbeddingOp::verify() { return verifyMatrix(*this, "table", getTable().getType()); }
 
+LogicalResult PositionEmbeddingOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                                    Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(
+      getRowsType(context, cast<WeightType>(adaptor.getTable().getType()).getColumns()));
+  return success();
+}
+
+LogicalResult PositionEmbeddingOp::verify() {
+  WeightType table = getTable().getType();
+  if (failed(verifyMatrix(*this, "table", table)))
+    return failure();
+  if (int64_t(getOffset()) >= table.getRows())
+    return emitOpError() << "offset (" << getOffset() << ") leaves no position in a table of "
+                         << table.getRows() << " rows";
+  return success();
+}
+
 LogicalResult RMSNormOp::verify() {
   if (!(getEps().convertToDouble() >= 0))
     return emitOpError() << "eps must not be negative";
   if (int64_t columns = getColumns(getInput()); columns % getHeads())
     return emitOpError() << "heads (" << getHeads() << ") do not divide " << columns << " columns";
   return verifyVector(*this, "weight", getWeight(), getHeadDim());
+}
+
+LogicalResult LayerNormOp::verify() {
+  if (!(getEps().convertToDouble() >= 0))
+    return emitOpError() << "eps must not be negative";
+  int64_t columns = getColumns(getInput());
+  if (failed(verifyVector(*this, "weight", getWeight(), columns)))
+    return failure();
+  return getBias() ? verifyVector(*this, "bias", getBias(), columns) : success();
 }
 
 LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,

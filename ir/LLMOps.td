@@ -62,20 +62,6 @@ def LLM_WeightConcatOp : LLM_WeightOpBase<"weight_concat", [LLM_InferType]> {
   let hasFolder = 1;
 }
 
-def LLM_WeightSliceOp : LLM_WeightOpBase<"weight_slice", [LLM_InferType]> {
-  let summary = "a run of rows of a matrix, or of elements of a vector";
-  let description = [{
-    Checkpoints that store several projections as one matrix are read through it.
-
-    ```mlir
-    %k = llm.weight_slice %qkv rows 64 to 80 : <96x64xbf16>   // !llm.weight<16x64xbf16>
-    ```
-  }];
-  let arguments = (ins LLM_WeightType:$input, I64Attr:$begin, I64Attr:$end);
-  let assemblyFormat = "$input `rows` $begin `to` $end attr-dict `:` type($input)";
-  let hasFolder = 1;
-}
-
 def LLM_WeightDeinterleaveOp : LLM_WeightOpBase<"weight_deinterleave", [SameOperandsAndResultType]> {
   let summary = "reorders the rows of each head from interleaved to half-split rotary order";
   let description = [{
@@ -89,6 +75,45 @@ def LLM_WeightDeinterleaveOp : LLM_WeightOpBase<"weight_deinterleave", [SameOper
   let arguments = (ins LLM_WeightType:$input, ConfinedAttr<I64Attr, [IntPositive]>:$heads);
   let assemblyFormat = "$input `heads` $heads attr-dict `:` type($input)";
   let hasVerifier = 1;
+}
+
+def LLM_WeightSliceOp : LLM_WeightOpBase<"weight_slice", [LLM_InferType]> {
+  let summary = "a run of rows, or one of every group of rows";
+  let description = [{
+    Rows `begin` to `end`, or of a vector these elements: the part of a fused checkpoint tensor that one projection
+    needs. With `every` the rows are groups of that many, and the run is taken from each: a tensor that holds
+    query, key and value of head 0, then those of head 1, and so on.
+
+    ```mlir
+    %1 = llm.weight_slice %0 rows 0 to 64 : !llm.weight<192x64xf32>            // !llm.weight<64x64xf32>
+    %2 = llm.weight_slice %0 rows 16 to 32 every 48 : !llm.weight<192x64xf32>  // !llm.weight<64x64xf32>
+    ```
+  }];
+  let arguments = (ins LLM_WeightType:$input, I64Attr:$begin, I64Attr:$end,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$every);
+  let assemblyFormat = "$input `rows` $begin `to` $end (`every` $every^)? attr-dict `:` type($input)";
+  let hasFolder = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "int64_t":$begin, "int64_t":$end), [{
+    build($_builder, $_state, input, begin, end, ::mlir::IntegerAttr());
+  }]>];
+  let extraClassDeclaration = [{
+    // The row of the input that row `row` of the result is.
+    int64_t getSourceRow(int64_t row);
+  }];
+}
+
+def LLM_WeightTransposeOp : LLM_WeightOpBase<"weight_transpose", [LLM_InferType]> {
+  let summary = "swaps the rows and columns of a matrix";
+  let description = [{
+    For checkpoints that store a product's matrix as `[in, out]`. The storage has no groups of columns, which would not
+    stay together.
+
+    ```mlir
+    %1 = llm.weight_transpose %0 : !llm.weight<64x192xf32>   // !llm.weight<192x64xf32>
+    ```
+  }];
+  let arguments = (ins LLM_WeightType:$input);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
 }
 
 def LLM_WeightConvertOp : LLM_WeightOpBase<"weight_convert"> {
@@ -164,7 +189,25 @@ def LLM_EmbeddingOp : LLM_RowsOp<"embedding", [LLM_Template, LLM_InferType]> {
   let hasVerifier = 1;
 }
 
-def LLM_RMSNormOp : LLM_RowsOp<"rms_norm", [LLM_Template, AllTypesMatch<["input", "result"]>]> {
+def LLM_PositionEmbeddingOp : LLM_RowsOp<"position_embedding", [LLM_Template, LLM_InferType]> {
+  let summary = "looks up the row of each token's position";
+  let description = [{
+    `out[t] = table[positions[t] + offset]`: learned positions (arXiv:1706.03762, section 3.5), which are added to the
+    embedding of the tokens. Some tables begin with `offset` rows that belong to no position.
+
+    ```mlir
+    %p = llm.position_embedding %batch, %table : !llm.weight<1024x768xf32>             // tensor<?x768xf32>
+    %q = llm.position_embedding %batch, %table offset 2 : !llm.weight<2050x768xf32>
+    ```
+  }];
+  let arguments = (ins LLM_BatchType:$batch, LLM_WeightType:$table,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$offset);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$batch `,` $table (`offset` $offset^)? attr-dict `:` type($table)";
+  let hasVerifier = 1;
+}
+
+def LLM_RMSNormOp : LLM_RowsOp<"rms_norm", [LLM_Template, NormOpInterface, AllTypesMatch<["input", "result"]>]> {
   let summary = "root mean square normalisation of each row";
   let description = [{
     `x / sqrt(mean(x^2) + eps) * w` (arXiv:1910.07467). With `heads` each of that many equal parts of a row is
@@ -189,6 +232,29 @@ def LLM_RMSNormOp : LLM_RowsOp<"rms_norm", [LLM_Template, AllTypesMatch<["input"
   let extraClassDeclaration = [{
     // The width of what is normalised.
     int64_t getHeadDim() { return getInput().getType().getDimSize(1) / getHeads(); }
+  }];
+}
+
+def LLM_LayerNormOp : LLM_RowsOp<"layer_norm", [LLM_Template, NormOpInterface, AllTypesMatch<["input", "result"]>]> {
+  let summary = "normalisation of each row by its mean and variance";
+  let description = [{
+    `(x - mean(x)) / sqrt(var(x) + eps) * w + b` (arXiv:1607.06450); the variance is that of the row itself,
+    `mean((x - mean(x))^2)`. The bias is optional.
+
+    ```mlir
+    %y = llm.layer_norm %x, %w, %b eps 1.000000e-05 : tensor<?x768xf32>, !llm.weight<768xf32>, !llm.weight<768xf32>
+    %z = llm.layer_norm %x, %w eps 1.000000e-05 : tensor<?x768xf32>, !llm.weight<768xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, LLM_WeightType:$weight, Optional<LLM_WeightType>:$bias, F64Attr:$eps);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = [{
+    $input `,` $weight (`,` $bias^)? `eps` $eps attr-dict `:` type($input) `,` type($weight) (`,` type($bias)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // Whole rows are normalised.
+    int64_t getHeads() { return 1; }
   }];
 }
 

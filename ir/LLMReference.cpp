@@ -50,6 +50,17 @@ LogicalResult EmbeddingOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
   return success();
 }
 
+LogicalResult PositionEmbeddingOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  Value positions = mapping.lookupBatch(getBatch()).positions, table = mapping.lookup(getTable());
+  Value out = e.empty({e.rowsOf(positions), e.size(getColumns(getResult()))});
+  mapping.map(getResult(), e.generic("tc: t -> tc", {positions}, out, [&](ValueRange v) {
+    Value position = e.create<arith::IndexCastOp>(builder.getIndexType(), v[0]);
+    return e.at(table, {e.add(position, e.index(getOffset())), e.loop(1)});
+  }));
+  return success();
+}
+
 LogicalResult RMSNormOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
   ReferenceBuilder e(builder, getLoc());
   int64_t heads = getHeads();
@@ -67,6 +78,30 @@ LogicalResult RMSNormOp::decompose(OpBuilder &builder, ReferenceMapping &mapping
                              return e.mul(e.mul(v[0], e.div(e.f32(1), root)), factor);
                            });
   mapping.map(getResult(), e.joinColumns(normed));
+  return success();
+}
+
+LogicalResult LayerNormOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  Value x = mapping.lookup(getInput()), weight = mapping.lookup(getWeight());
+  double width = getColumns(getInput()), eps = getEps().convertToDouble();
+  ReferenceBuilder::Shape rows{e.rowsOf(x)};
+  Value sums = e.generic("ti: ti -> t", {x}, e.filled(0, rows),
+                         [&](ValueRange v) { return e.accumulate(v[1], v[0]); });
+  Value centred = e.generic("ti: ti, t -> ti", {x, sums}, e.empty(e.shapeOf(x)),
+                            [&](ValueRange v) { return e.sub(v[0], e.div(v[1], e.f32(width))); });
+  Value squares = e.generic("ti: ti -> t", {centred}, e.filled(0, rows),
+                            [&](ValueRange v) { return e.mulAdd(v[1], v[0], v[0]); });
+  Value normed = e.generic("ti: ti, t, i -> ti", {centred, squares, weight}, e.empty(e.shapeOf(x)),
+                           [&](ValueRange v) {
+                             Value variance = e.div(v[1], e.f32(width));
+                             Value root = e.create<math::SqrtOp>(e.add(variance, e.f32(eps)));
+                             return e.mul(e.mul(v[0], e.div(e.f32(1), root)), v[2]);
+                           });
+  if (getBias())
+    normed = e.generic("ti: ti, i -> ti", {normed, mapping.lookup(getBias())},
+                       e.empty(e.shapeOf(x)), [&](ValueRange v) { return e.add(v[0], v[1]); });
+  mapping.map(getResult(), normed);
   return success();
 }
 

@@ -21,6 +21,20 @@ FailureOr<Value> EmbeddingOp::buildFromTemplate(TemplateArgs &args) {
   return EmbeddingOp::create(args.getBuilder(), args.getLoc(), args.getBatch(), table).getResult();
 }
 
+// position_embedding: {weight: NAME, rows: P, columns: C, offset: 0}
+FailureOr<Value> PositionEmbeddingOp::buildFromTemplate(TemplateArgs &args) {
+  TENON_READ(rows, args.getInteger("rows"));
+  TENON_READ(columns, args.getInteger("columns"));
+  TENON_READ(offset, args.getInteger("offset", 0));
+  if (offset < 0 || offset >= rows)
+    return args.error("offset",
+                      "leaves no position in " + Twine(rows) + " rows, got " + Twine(offset));
+  TENON_READ(table, args.getWeight("weight", ".weight", {rows, columns}));
+  return PositionEmbeddingOp::create(args.getBuilder(), args.getLoc(), args.getBatch(), table,
+                                     offset)
+      .getResult();
+}
+
 // rms_norm: {weight: NAME, eps: E, heads: H = 1, offset: 0}
 FailureOr<Value> RMSNormOp::buildFromTemplate(TemplateArgs &args) {
   Value stream = args.getStream();
@@ -36,28 +50,77 @@ FailureOr<Value> RMSNormOp::buildFromTemplate(TemplateArgs &args) {
       .getResult();
 }
 
-// linear: {weight: NAME, out: N, bias: false}
+// layer_norm: {weight: NAME, eps: E, bias: true}
+FailureOr<Value> LayerNormOp::buildFromTemplate(TemplateArgs &args) {
+  Value stream = args.getStream();
+  TENON_READ(eps, args.getNumber("eps"));
+  TENON_READ(hasBias, args.getFlag("bias", true));
+  TENON_READ(weight, args.getWeight("weight", ".weight", {getColumns(stream)}));
+  Value bias;
+  if (hasBias) {
+    TENON_READ(vector, args.getWeight("weight", ".bias", {getColumns(stream)}));
+    bias = vector;
+  }
+  return LayerNormOp::create(args.getBuilder(), args.getLoc(), stream.getType(), stream, weight,
+                             bias, APFloat(eps))
+      .getResult();
+}
+
+// linear: {weight: NAME, out: N, bias: false, transposed: false, rows: N, first: 0, every: rows}
 FailureOr<Value> LinearOp::buildFromTemplate(TemplateArgs &args) {
   Value stream = args.getStream();
   TENON_READ(out, args.getInteger("out"));
   TENON_READ(hasBias, args.getFlag("bias", false));
-  TENON_READ(weight, args.getWeight("weight", ".weight", {out, getColumns(stream)}));
-  Value bias;
+  TENON_READ(transposed, args.getFlag("transposed", false));
+  // The tensor may be that of several projections: rows `first` and on of each group of `every`.
+  TENON_READ(rows, args.getInteger("rows", out));
+  TENON_READ(first, args.getInteger("first", 0));
+  TENON_READ(every, args.getInteger("every", rows));
+  if (out < 1 || rows < 1 || every < 1 || rows % every || out % (rows / every))
+    return args.error("", Twine(out) + " outputs are not an equal part of each " + Twine(every) +
+                              " of " + Twine(rows) + " rows");
+  int64_t part = out / (rows / every);
+  if (first < 0 || first > every - part)
+    return args.error("first", Twine(part) + " rows from row " + Twine(first) +
+                                   " on are not within " + Twine(every));
+  OpBuilder &builder = args.getBuilder();
+  auto takePart = [&](Value tensor) -> Value {
+    if (rows == out)
+      return tensor;
+    IntegerAttr group = every == rows ? IntegerAttr() : builder.getI64IntegerAttr(every);
+    return WeightSliceOp::create(builder, args.getLoc(), tensor, builder.getI64IntegerAttr(first),
+                                 builder.getI64IntegerAttr(first + part), group);
+  };
+  SmallVector<int64_t> shape{rows, getColumns(stream)};
+  if (transposed)
+    std::swap(shape[0], shape[1]);
+  TENON_READ(matrix, args.getWeight("weight", ".weight", shape));
+  Value weight = matrix, bias;
+  if (transposed) {
+    if (isQuantised(cast<WeightType>(weight.getType()).getStorage()))
+      return args.error("weight", "cannot be transposed: its storage has groups of columns");
+    weight = WeightTransposeOp::create(builder, args.getLoc(), weight);
+  }
+  weight = takePart(weight);
   if (hasBias) {
-    TENON_READ(vector, args.getWeight("weight", ".bias", {out}));
-    bias = vector;
+    TENON_READ(vector, args.getWeight("weight", ".bias", {rows}));
+    bias = takePart(vector);
   }
   return LinearOp::create(args.getBuilder(), args.getLoc(), stream, weight, bias).getResult();
 }
 
-// rope: {heads: H, theta: T, dim: D = head_dim, style: half, scaling: {type: ..., ...}}
+// rope: {heads: H, theta: T, fraction: 1, dim: D = fraction * head_dim, style: half,
+//        scaling: {type: ..., ...}}
 FailureOr<Value> RopeOp::buildFromTemplate(TemplateArgs &args) {
   Value stream = args.getStream();
   TENON_READ(heads, args.getInteger("heads"));
   if (heads <= 0 || getColumns(stream) % heads)
     return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(stream)) +
                                    " columns");
-  TENON_READ(dim, args.getInteger("dim", getColumns(stream) / heads));
+  TENON_READ(fraction, args.getNumber("fraction", 1));
+  if (!(fraction >= 0 && fraction <= 1))
+    return args.error("fraction", "must be from 0 to 1");
+  TENON_READ(dim, args.getInteger("dim", int64_t(double(getColumns(stream) / heads) * fraction)));
   if (dim <= 0 || dim % 2 || dim > getColumns(stream) / heads)
     return args.error("dim", "must be even and at most the head's width, " +
                                  Twine(getColumns(stream) / heads) + ", got " + Twine(dim));

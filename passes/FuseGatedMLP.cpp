@@ -36,9 +36,9 @@ struct FuseGatedMLP : impl::LLMFuseGatedMLPBase<FuseGatedMLP> {
     if (!canStack({gate, up}, why))
       return missed(product, why);
 
-    auto norm = gate.getInput().getDefiningOp<RMSNormOp>();
+    auto norm = gate.getInput().getDefiningOp<NormOpInterface>();
     // A norm that others read, or of single heads, stays outside.
-    if (norm && (norm.getHeads() > 1 || !llvm::all_of(norm->getUsers(), [&](Operation *user) {
+    if (norm && (norm.getNormHeads() > 1 || !llvm::all_of(norm->getUsers(), [&](Operation *user) {
                    return user == gate || user == up;
                  })))
       norm = nullptr;

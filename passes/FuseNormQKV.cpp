@@ -36,12 +36,12 @@ Role getRole(Value projection) {
 
 struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
   void runOnOperation() override {
-    SmallVector<RMSNormOp> norms(getOperation().getOps<RMSNormOp>());
-    for (RMSNormOp norm : norms)
+    SmallVector<NormOpInterface> norms(getOperation().getOps<NormOpInterface>());
+    for (NormOpInterface norm : norms)
       fuse(norm);
   }
 
-  void fuse(RMSNormOp norm) {
+  void fuse(NormOpInterface norm) {
     LinearOp projections[3];
     unsigned others = 0;
     for (Operation *user : norm->getUsers()) {
@@ -57,8 +57,9 @@ struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
     if (others)
       return missed(norm, "the norm has " + Twine(others) +
                               (others == 1 ? " other user" : " other users"));
-    if (norm.getHeads() > 1)
-      return missed(norm, "the norm is of " + Twine(norm.getHeads()) + " heads, not of whole rows");
+    if (norm.getNormHeads() > 1)
+      return missed(norm,
+                    "the norm is of " + Twine(norm.getNormHeads()) + " heads, not of whole rows");
     std::string why;
     if (!canStack(projections, why))
       return missed(norm, why);
@@ -86,7 +87,7 @@ struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
     norm.erase();
   }
 
-  void missed(RMSNormOp norm, const Twine &why) { emitMissed(norm, getArgument(), why); }
+  void missed(NormOpInterface norm, const Twine &why) { emitMissed(norm, getArgument(), why); }
 };
 
 } // namespace

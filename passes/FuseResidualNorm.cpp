@@ -15,15 +15,16 @@ namespace {
 
 struct FuseResidualNorm : impl::LLMFuseResidualNormBase<FuseResidualNorm> {
   void runOnOperation() override {
-    SmallVector<RMSNormOp> norms(getOperation().getOps<RMSNormOp>());
-    for (RMSNormOp norm : norms)
-      if (auto sum = norm.getInput().getDefiningOp<AddOp>())
+    SmallVector<NormOpInterface> norms(getOperation().getOps<NormOpInterface>());
+    for (NormOpInterface norm : norms)
+      if (auto sum = norm.getNormInput().getDefiningOp<AddOp>())
         fuse(sum, norm);
   }
 
-  void fuse(AddOp sum, RMSNormOp norm) {
+  void fuse(AddOp sum, NormOpInterface norm) {
     OpBuilder builder(sum);
-    hoistWeight(norm.getWeight(), sum);
+    for (Value weight : norm->getOperands().drop_front())
+      hoistWeight(weight, sum);
     Location loc = builder.getFusedLoc({sum.getLoc(), norm.getLoc()});
     FusedOp fused =
         createFused(builder, loc, "residual_norm", [&](OpBuilder &body) -> SmallVector<Value> {
@@ -32,7 +33,7 @@ struct FuseResidualNorm : impl::LLMFuseResidualNormBase<FuseResidualNorm> {
           return {total, body.clone(*norm, mapping)->getResult(0)};
         });
     emitFused(fused, getArgument());
-    norm.replaceAllUsesWith(fused.getResult(1));
+    norm->replaceAllUsesWith(ValueRange(fused.getResult(1)));
     norm.erase();
     sum.replaceAllUsesWith(fused.getResult(0));
     sum.erase();

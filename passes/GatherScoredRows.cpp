@@ -15,7 +15,7 @@ namespace {
 // The operand through which rows flow, if the operation makes each row from the same row of that
 // operand alone.
 OpOperand *getRowsOperand(Operation *op) {
-  if (!isa_and_nonnull<LinearOp, RMSNormOp, ActivationOp, ScaleOp, SoftcapOp>(op))
+  if (!isa_and_nonnull<LinearOp, NormOpInterface, ActivationOp, ScaleOp, SoftcapOp>(op))
     return nullptr;
   return &op->getOpOperand(
       isa<ActivationOp>(op) ? cast<ActivationOp>(op).getInputMutable().getOperandNumber() : 0);

@@ -46,12 +46,14 @@ struct Quantize : impl::LLMQuantizeBase<Quantize> {
       if (storage == type.getStorage())
         return;
       requantised += isQuantised(storage) && isQuantised(type.getStorage());
-      OpBuilder builder(op->getContext());
-      builder.setInsertionPointAfter(op);
-      auto convert =
-          WeightConvertOp::create(builder, op.getLoc(), type.withStorage(storage), op.getResult());
-      op.getResult().replaceAllUsesExcept(convert.getResult(), convert);
-      retype(convert.getResult());
+      // What the checkpoint has transposed is converted as it will lie: in groups of its own rows.
+      SmallVector<WeightTransposeOp> transposes;
+      for (Operation *user : op.getResult().getUsers())
+        if (auto transpose = dyn_cast<WeightTransposeOp>(user))
+          transposes.push_back(transpose);
+      for (WeightTransposeOp transpose : transposes)
+        convert(transpose.getResult(), storage);
+      convert(op.getResult(), storage);
     });
     if (requantised)
       getOperation().emitWarning()
@@ -59,10 +61,25 @@ struct Quantize : impl::LLMQuantizeBase<Quantize> {
           << precision;
   }
 
+  // For every reader but one that transposes.
+  static void convert(TypedValue<WeightType> weight, Storage storage) {
+    auto isConverted = [](OpOperand &use) { return !isa<WeightTransposeOp>(use.getOwner()); };
+    if (llvm::none_of(weight.getUses(), isConverted))
+      return;
+    OpBuilder builder(weight.getContext());
+    builder.setInsertionPointAfterValue(weight);
+    auto converted = WeightConvertOp::create(builder, weight.getLoc(),
+                                             weight.getType().withStorage(storage), weight);
+    weight.replaceUsesWithIf(converted.getResult(), [&](OpOperand &use) {
+      return use.getOwner() != converted && isConverted(use);
+    });
+    retype(converted.getResult());
+  }
+
   // Weight operations between the conversion and its reader keep the storage of their input.
   static void retype(Value weight) {
     for (Operation *user : weight.getUsers()) {
-      if (!isa<WeightSliceOp, WeightDeinterleaveOp, WeightConcatOp>(user))
+      if (!isa<WeightDeinterleaveOp, WeightConcatOp, WeightSliceOp>(user))
         continue;
       auto result = cast<TypedValue<WeightType>>(user->getResult(0));
       result.setType(result.getType().withStorage(cast<WeightType>(weight.getType()).getStorage()));

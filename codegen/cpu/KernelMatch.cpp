@@ -74,10 +74,9 @@ public:
 
   std::optional<KernelMatch> run() {
     using Match = std::optional<KernelMatch> (Matcher::*)();
-    for (Match match :
-         {&Matcher::embedding, &Matcher::linear, &Matcher::gatedMLP, &Matcher::norm,
-          &Matcher::addNorm, &Matcher::ropeAngles, &Matcher::rope, &Matcher::append,
-          &Matcher::attention, &Matcher::ropeAttention, &Matcher::unary, &Matcher::binary})
+    for (Match match : {&Matcher::embedding, &Matcher::linear, &Matcher::gatedMLP, &Matcher::norm,
+                        &Matcher::ropeAngles, &Matcher::rope, &Matcher::append, &Matcher::attention,
+                        &Matcher::ropeAttention, &Matcher::unary, &Matcher::binary})
       if (std::optional<KernelMatch> found = (this->*match)())
         return found;
     return std::nullopt;
@@ -129,18 +128,23 @@ private:
 
   std::optional<KernelMatch> embedding() {
     size_t next = 0;
-    auto op = take<EmbeddingOp>(next);
-    if (!op || next != ops.size() || !isInput(op.getTable()) ||
-        op.getTable().getType().getLayout() == Layout::plain)
+    auto byId = take<EmbeddingOp>(next);
+    auto byPosition = byId ? PositionEmbeddingOp() : take<PositionEmbeddingOp>(next);
+    if ((!byId && !byPosition) || next != ops.size())
       return std::nullopt;
-    WeightType table = op.getTable().getType();
+    TypedValue<WeightType> rows = byId ? byId.getTable() : byPosition.getTable();
+    WeightType table = rows.getType();
+    if (!isInput(rows) || table.getLayout() == Layout::plain)
+      return std::nullopt;
     tk_embedding_shape shape = {};
     shape.vocab = table.getRows();
     shape.cols = table.getColumns();
     shape.format = getFormat(table);
     shape.out_stride = outputStride();
     shape.scale = 1;
-    return makeMatch("tk_embedding", shape, {*input(op.getTable()), output()});
+    shape.positions = bool(byPosition);
+    shape.offset = byPosition ? byPosition.getOffset() : 0;
+    return makeMatch("tk_embedding", shape, {*input(rows), output()});
   }
 
   // What stands before a product: rows as they are, or normed ones.
@@ -148,19 +152,21 @@ private:
     Value rows;
     int32_t norm = TK_NORM_NONE;
     float eps = 0;
-    Value weight;
+    Value weight, bias;
   };
   Prologue prologue(size_t &next, Value &normed) {
     Prologue result;
-    auto norm = next < ops.size() ? dyn_cast<RMSNormOp>(ops[next]) : RMSNormOp();
-    if (norm && norm.getHeads() == 1 && getNorm(norm)) { // a product's own norm is of whole rows
-      ++next;
-      normed = norm.getResult();
-      result.rows = norm.getInput();
-      result.norm = *getNorm(norm);
-      result.eps = norm.getEps().convertToDouble();
-      result.weight = norm.getWeight();
-    }
+    auto norm = next < ops.size() ? dyn_cast<NormOpInterface>(ops[next]) : NormOpInterface();
+    if (!norm || norm.getNormHeads() != 1) // a product's own norm is of whole rows
+      return result;
+    tk_norm_shape shape = {};
+    if (!readNorm(norm, shape, result.weight, result.bias))
+      return result;
+    ++next;
+    normed = norm->getResult(0);
+    result.rows = norm.getNormInput();
+    result.norm = shape.norm;
+    result.eps = shape.eps;
     return result;
   }
 
@@ -190,7 +196,7 @@ private:
       result = add.getResult();
     }
     SmallVector<Value> needed{before.rows, op.getWeight()};
-    for (Value optional : {before.weight, Value(op.getBias()), residual})
+    for (Value optional : {before.weight, before.bias, Value(op.getBias()), residual})
       if (optional)
         needed.push_back(optional);
     if (next != ops.size() || !yieldsOnly(result) || !areInputs(needed))
@@ -206,6 +212,7 @@ private:
     shape.out_stride = outputStride();
     shape.norm = before.norm;
     shape.eps = before.eps;
+    shape.norm_bias = bool(before.bias);
     shape.bias = bool(op.getBias());
     shape.activation = activation;
     shape.residual = bool(residual);
@@ -242,7 +249,7 @@ private:
         !yieldsOnly(mul))
       return std::nullopt;
     SmallVector<Value> needed{before.rows, op.getWeight()};
-    for (Value optional : {before.weight, Value(op.getBias())})
+    for (Value optional : {before.weight, before.bias, Value(op.getBias())})
       if (optional)
         needed.push_back(optional);
     if (!areInputs(needed))
@@ -257,6 +264,7 @@ private:
     shape.out_stride = outputStride();
     shape.norm = before.norm;
     shape.eps = before.eps;
+    shape.norm_bias = bool(before.bias);
     shape.bias = bool(op.getBias());
     shape.activation = getActivation(act.getKind());
     shape.matmul = !isDecode;
@@ -271,44 +279,65 @@ private:
   // Norms
   //===--------------------------------------------------------------------===//
 
+  // The kind of a norm and its weights; false if no kernel knows it.
+  static bool readNorm(Operation *op, tk_norm_shape &shape, Value &weight, Value &bias) {
+    if (auto rms = dyn_cast<RMSNormOp>(op)) {
+      std::optional<int32_t> kind = getNorm(rms);
+      shape.norm = kind.value_or(TK_NORM_NONE);
+      shape.eps = rms.getEps().convertToDouble();
+      weight = rms.getWeight();
+      return kind.has_value();
+    }
+    if (auto layer = dyn_cast<LayerNormOp>(op)) {
+      shape.norm = TK_NORM_LAYER;
+      shape.eps = layer.getEps().convertToDouble();
+      weight = layer.getWeight();
+      bias = layer.getBias();
+      return true;
+    }
+    return false;
+  }
+
+  // norm, or add and norm, whose results are then both wanted
   std::optional<KernelMatch> norm() {
     size_t next = 0;
-    auto op = take<RMSNormOp>(next);
-    if (!op || next != ops.size() || !getNorm(op) || !areInputs({op.getInput(), op.getWeight()}))
-      return std::nullopt;
-    tk_norm_shape shape = normShape(op);
-    shape.x_stride = stride(op.getInput());
-    shape.out_stride = outputStride();
-    return makeMatch("tk_norm", shape, {*input(op.getInput()), *input(op.getWeight()), output()});
-  }
-
-  // add, rms_norm; both results are wanted
-  std::optional<KernelMatch> addNorm() {
-    size_t next = 0;
     auto add = take<AddOp>(next);
-    auto op = take<RMSNormOp>(next);
-    if (!add || !op || next != ops.size() || !getNorm(op) || op.getInput() != add ||
-        !yields(add, 0) || !yields(op, 1) ||
-        !areInputs({add.getLhs(), add.getRhs(), op.getWeight()}))
+    auto op = take<NormOpInterface>(next);
+    if (!op || next != ops.size())
       return std::nullopt;
-    tk_norm_shape shape = normShape(op);
-    shape.x_stride = stride(add.getLhs());
-    shape.y_stride = stride(add.getRhs());
-    shape.sum_stride = outputStride(0);
-    shape.out_stride = outputStride(1);
-    return makeMatch(
-        "tk_add_norm", shape,
-        {*input(add.getLhs()), *input(add.getRhs()), *input(op.getWeight()), output(0), output(1)});
-  }
-
-  tk_norm_shape normShape(RMSNormOp op) {
     tk_norm_shape shape = {};
+    Value weight, bias;
+    if (!readNorm(op, shape, weight, bias))
+      return std::nullopt;
+    SmallVector<Value> needed;
+    if (add)
+      needed.append({add.getLhs(), add.getRhs()});
+    else
+      needed.push_back(op.getNormInput());
+    needed.push_back(weight);
+    if (bias)
+      needed.push_back(bias);
+    Value normed = op->getResult(0);
+    if (!areInputs(needed) ||
+        !(add ? op.getNormInput() == add && yields(add, 0) && yields(normed, 1)
+              : yieldsOnly(normed)))
+      return std::nullopt;
+
     shape.rows = rows();
-    shape.groups = op.getHeads();
-    shape.cols = op.getHeadDim();
-    shape.norm = *getNorm(op);
-    shape.eps = op.getEps().convertToDouble();
-    return shape;
+    shape.groups = op.getNormHeads();
+    shape.cols = getColumns(normed) / shape.groups;
+    shape.x_stride = stride(needed[0]);
+    shape.y_stride = add ? stride(needed[1]) : 0;
+    shape.sum_stride = add ? outputStride(0) : 0;
+    shape.out_stride = outputStride(add ? 1 : 0);
+    shape.bias = bool(bias);
+    SmallVector<unsigned> io;
+    for (Value value : needed)
+      io.push_back(*input(value));
+    io.push_back(output(0));
+    if (add)
+      io.push_back(output(1));
+    return makeMatch(add ? "tk_add_norm" : "tk_norm", shape, io);
   }
 
   //===--------------------------------------------------------------------===//

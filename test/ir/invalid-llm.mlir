@@ -200,7 +200,7 @@ func.func @f(%a: !llm.weight<16x8xf32>) {
 // -----
 
 func.func @f(%a: !llm.weight<64xq8_0>) {
-  // expected-error @below {{'llm.weight_slice' op cannot cut}}
+  // expected-error @below {{'llm.weight_slice' op cannot take a part of}}
   %0 = llm.weight_slice %a rows 0 to 32 : <64xq8_0>
   return
 }
@@ -467,3 +467,43 @@ func.func @f(%x: tensor<?x64xf32>) {
   return
 }
 func.func private @g(tensor<?x64xf32>) -> tensor<?x64xf32>
+
+// -----
+
+func.func @f(%a: !llm.weight<12x8xf32>) {
+  // expected-error @below {{groups of 5 rows do not make up 12 rows}}
+  %0 = llm.weight_slice %a rows 0 to 2 every 5 : !llm.weight<12x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<12x8xf32>) {
+  // expected-error @below {{rows 4 to 7 are not within 6}}
+  %0 = llm.weight_slice %a rows 4 to 7 every 6 : !llm.weight<12x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<32x32xq8_0>) {
+  // expected-error @below {{needs a plain matrix that is not stored in groups}}
+  %0 = llm.weight_transpose %a : !llm.weight<32x32xq8_0>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %t: !llm.weight<2x8xf32>) {
+  // expected-error @below {{offset (2) leaves no position in a table of 2 rows}}
+  %0 = llm.position_embedding %b, %t offset 2 : !llm.weight<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>, %w: !llm.weight<8xf32>, %b: !llm.weight<4xf32>) {
+  // expected-error @below {{bias must be a vector of 8 elements}}
+  %0 = llm.layer_norm %x, %w, %b eps 1.0e-05 : tensor<?x8xf32>, !llm.weight<8xf32>, !llm.weight<4xf32>
+  return
+}

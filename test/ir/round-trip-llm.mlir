@@ -12,6 +12,14 @@ func.func @weights() {
   %slice = llm.weight_slice %w rows 16 to 48 : <64x32xq4_1>
   // CHECK: llm.weight_deinterleave %[[W]] heads 8 : <64x32xq4_1>
   %half = llm.weight_deinterleave %w heads 8 : !llm.weight<64x32xq4_1>
+  // CHECK: llm.weight_slice %[[W]] rows 16 to 32 : <64x32xq4_1>
+  %slice = llm.weight_slice %w rows 16 to 32 : !llm.weight<64x32xq4_1>
+  // CHECK: llm.weight_slice %[[W]] rows 4 to 8 every 16 : <64x32xq4_1>
+  %every = llm.weight_slice %w rows 4 to 8 every 16 : !llm.weight<64x32xq4_1>
+  // CHECK: %[[IO:.*]] = llm.weight "c_attn.weight" : <32x96xf32>
+  %io = llm.weight "c_attn.weight" : <32x96xf32>
+  // CHECK: llm.weight_transpose %[[IO]] : <32x96xf32>
+  %oi = llm.weight_transpose %io : !llm.weight<32x96xf32>
   // CHECK: llm.weight_convert %[[W]] : <64x32xq4_1> to <64x32xbf16>
   %bf16 = llm.weight_convert %w : <64x32xq4_1> to <64x32xbf16>
   // CHECK: llm.weight_pack %[[W]] : <64x32xq4_1> to <64x32xq4_1, x16k4>
@@ -43,6 +51,14 @@ func.func @rows(%b: !llm.batch, %table: !llm.weight<100x64xq8_0>, %w: !llm.weigh
                 %v: !llm.weight<64xf32>, %v16: !llm.weight<16xf32>, %f: !llm.weight<4xf64>) -> tensor<?x64xf32> {
   // CHECK: %[[X:.*]] = llm.embedding %[[B]], %[[TABLE]] : <100x64xq8_0>
   %x = llm.embedding %b, %table : <100x64xq8_0>
+  // CHECK: llm.position_embedding %[[B]], %[[TABLE]] : <100x64xq8_0>
+  %p = llm.position_embedding %b, %table : <100x64xq8_0>
+  // CHECK: llm.position_embedding %[[B]], %[[TABLE]] offset 2 : <100x64xq8_0>
+  %p2 = llm.position_embedding %b, %table offset 2 : <100x64xq8_0>
+  // CHECK: llm.layer_norm %[[X]], %[[V]] eps 1.000000e-05 : tensor<?x64xf32>, <64xf32>
+  %ln = llm.layer_norm %x, %v eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>
+  // CHECK: llm.layer_norm %[[X]], %[[V]], %[[V]] eps 1.000000e-05 : tensor<?x64xf32>, <64xf32>, !llm.weight<64xf32>
+  %lnb = llm.layer_norm %x, %v, %v eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>, !llm.weight<64xf32>
   // CHECK: llm.rms_norm %[[X]], %[[V]] eps 1.000000e-05 : tensor<?x64xf32>, <64xf32>
   %n = llm.rms_norm %x, %v eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>
   // CHECK: llm.rms_norm %[[X]], %{{.*}} heads 4 eps 1.000000e-05 : tensor<?x64xf32>, <16xf32>

@@ -92,3 +92,17 @@ func.func @norm_of_heads(%x: tensor<?x8xf32>, %n: !llm.weight<4xf32>, %wg: !llm.
   %m = llm.mul %a, %u : tensor<?x16xf32>
   return %m : tensor<?x16xf32>
 }
+
+// LayerNorm is as good.
+// CHECK-LABEL: func.func @layer_norm
+// CHECK:         llm.fused @gated_mlp
+// CHECK-NEXT:      llm.layer_norm
+// CHECK-NEXT:      llm.linear
+func.func @layer_norm(%x: tensor<?x8xf32>, %n: !llm.weight<8xf32>, %m: !llm.weight<8xf32>, %wg: !llm.weight<16x8xf32>, %wu: !llm.weight<16x8xf32>) -> tensor<?x16xf32> {
+  %y = llm.layer_norm %x, %n, %m eps 1.0e-05 : tensor<?x8xf32>, !llm.weight<8xf32>, !llm.weight<8xf32>
+  %g = llm.linear %y, %wg : tensor<?x8xf32>, !llm.weight<16x8xf32>
+  %u = llm.linear %y, %wu : tensor<?x8xf32>, !llm.weight<16x8xf32>
+  %a = llm.activation silu %g : tensor<?x16xf32>
+  %p = llm.mul %a, %u : tensor<?x16xf32>
+  return %p : tensor<?x16xf32>
+}

@@ -128,3 +128,32 @@ func.func @norm_of_heads(%b: !llm.batch, %x: tensor<?x16xf32>, %n: !llm.weight<4
   %r = llm.attention %q, %k, %v, %b heads 4 kv_heads 2 scale 0.5 keys tokens : tensor<?x16xf32>, tensor<?x8xf32>
   return %r : tensor<?x16xf32>
 }
+
+// LayerNorm with its bias (GPT-2).
+// CHECK-LABEL: func.func @layer_norm
+// CHECK:         llm.fused @norm_qkv
+// CHECK-NEXT:      %[[N:.*]] = llm.layer_norm %{{.*}}, %{{.*}}, %{{.*}} eps
+// CHECK-NEXT:      llm.linear %[[N]]
+// CHECK-NOT:     llm.linear
+func.func @layer_norm(%b: !llm.batch, %x: tensor<?x16xf32>, %n: !llm.weight<16xf32>, %m: !llm.weight<16xf32>, %wq: !llm.weight<16x16xf32>, %wk: !llm.weight<8x16xf32>, %wv: !llm.weight<8x16xf32>) -> tensor<?x16xf32> {
+  %y = llm.layer_norm %x, %n, %m eps 1.0e-05 : tensor<?x16xf32>, !llm.weight<16xf32>, !llm.weight<16xf32>
+  %q = llm.linear %y, %wq : tensor<?x16xf32>, !llm.weight<16x16xf32>
+  %k = llm.linear %y, %wk : tensor<?x16xf32>, !llm.weight<8x16xf32>
+  %v = llm.linear %y, %wv : tensor<?x16xf32>, !llm.weight<8x16xf32>
+  %a = llm.attention %q, %k, %v, %b heads 4 kv_heads 2 scale 0.5 keys tokens : tensor<?x16xf32>, tensor<?x8xf32>
+  return %a : tensor<?x16xf32>
+}
+
+// Left alone: the MLP beside attention reads the same norm (Phi).
+// CHECK-LABEL: func.func @parallel
+// CHECK-NOT:     llm.fused
+func.func @parallel(%b: !llm.batch, %x: tensor<?x16xf32>, %n: !llm.weight<16xf32>, %wq: !llm.weight<16x16xf32>, %wk: !llm.weight<8x16xf32>, %wv: !llm.weight<8x16xf32>) -> tensor<?x16xf32> {
+  %y = llm.layer_norm %x, %n eps 1.0e-05 : tensor<?x16xf32>, !llm.weight<16xf32>
+  %q = llm.linear %y, %wq : tensor<?x16xf32>, !llm.weight<16x16xf32>
+  %k = llm.linear %y, %wk : tensor<?x16xf32>, !llm.weight<8x16xf32>
+  %v = llm.linear %y, %wv : tensor<?x16xf32>, !llm.weight<8x16xf32>
+  %a = llm.attention %q, %k, %v, %b heads 4 kv_heads 2 scale 0.5 keys tokens : tensor<?x16xf32>, tensor<?x8xf32>
+  %u = llm.linear %y, %wq : tensor<?x16xf32>, !llm.weight<16x16xf32>
+  %s = llm.add %a, %u : tensor<?x16xf32>
+  return %s : tensor<?x16xf32>
+}

@@ -45,3 +45,18 @@ func.func @norm_of_heads(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>, %w: !llm.weig
   %n = llm.rms_norm %s, %w heads 2 eps 1.0e-05 : tensor<?x8xf32>, !llm.weight<4xf32>
   return %n : tensor<?x8xf32>
 }
+
+// LayerNorm; its weights move before the sum.
+// CHECK-LABEL: func.func @layer_norm
+// CHECK-NEXT:    llm.weight "w"
+// CHECK-NEXT:    llm.weight "b"
+// CHECK-NEXT:    llm.fused @residual_norm
+// CHECK-NEXT:      llm.add
+// CHECK-NEXT:      llm.layer_norm
+func.func @layer_norm(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %s = llm.add %x, %y : tensor<?x8xf32>
+  %w = llm.weight "w" : <8xf32>
+  %b = llm.weight "b" : <8xf32>
+  %n = llm.layer_norm %s, %w, %b eps 1.0e-05 : tensor<?x8xf32>, !llm.weight<8xf32>, !llm.weight<8xf32>
+  return %n : tensor<?x8xf32>
+}

@@ -37,3 +37,17 @@ func.func @weights(%x: tensor<?x32xf32>) -> tensor<?x64xf32> {
   %r = llm.linear %z, %c : tensor<?x32xf32>, !llm.weight<64x32xq4_1>
   return %r : tensor<?x64xf32>
 }
+
+// A transposed matrix is converted as it will lie; slices follow. What reads it as it is has a conversion of its own.
+// CHECK-LABEL: func.func @transposed
+// CHECK:         %[[W:.*]] = llm.weight "conv" : <32x64xf32>
+// INT8-NEXT:     %[[T:.*]] = llm.weight_transpose %[[W]] : <32x64xf32>
+// INT8-NEXT:     %[[C:.*]] = llm.weight_convert %[[T]] : <64x32xf32> to <64x32xq8_0>
+// INT8-NEXT:     llm.weight_slice %[[C]] rows 0 to 32 : <64x32xq8_0>
+func.func @transposed(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+  %w = llm.weight "conv" : <32x64xf32>
+  %t = llm.weight_transpose %w : !llm.weight<32x64xf32>
+  %s = llm.weight_slice %t rows 0 to 32 : !llm.weight<64x32xf32>
+  %r = llm.linear %x, %s : tensor<?x32xf32>, !llm.weight<32x32xf32>
+  return %r : tensor<?x32xf32>
+}

@@ -48,13 +48,15 @@ enum tk_rope_style {
 #define TK_ROW_BLOCK 64
 
 // ── tk_embedding ───────────────────────────────────────────────────────────────────────────────
-// out[t] = scale · table[ids[t]]          io: table, out
+// out[t] = scale · table[ids[t]], or table[positions[t] + offset]          io: table, out
 typedef struct tk_embedding_shape {
   int32_t vocab; // rows of the table
   int32_t cols;
   int32_t format; // tk_format of the table
   int32_t out_stride;
   float scale;
+  int32_t positions; // 1: by position, 0: by token id
+  int32_t offset;    // with `positions`: the row of position 0
 } tk_embedding_shape;
 
 // ── tk_linear ──────────────────────────────────────────────────────────────────────────────────

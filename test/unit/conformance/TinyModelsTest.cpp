@@ -1,4 +1,4 @@
-// Small random models of the Llama and Qwen families, saved by transformers, against transformers'
+// Small random models of many families, saved by transformers, against transformers'
 // results.
 //
 //   model × backend, f32:  logits un-cached, through the cache, of a batch padded on either side;
@@ -164,6 +164,42 @@ INSTANTIATE_TEST_SUITE_P(Others, TinyModels,
                                           testing::Values("reference", "cpu")),
                          nameOf);
 
+INSTANTIATE_TEST_SUITE_P(LayerNorm, TinyModels,
+                         testing::Combine(testing::Values("gpt2", "opt", "gpt_neox",
+                                                          "gpt_neox-seqres", "phi", "gptj",
+                                                          "stablelm"),
+                                          testing::Values("reference", "cpu")),
+                         nameOf);
+
+// Norms after the blocks, and an embedding narrower than the rest: hidden states differ in width,
+// so they cannot be had.
+TEST(TinyModel, ProjectedEmbedding) {
+  const std::string folder = folderOf("opt-postln-proj");
+  Tensors golden = goldenOf("opt-postln-proj");
+  expectRefused(run(compiler, {"compile", folder, "--emit-hidden", "-o", scratch("x")}), 1,
+                "'hidden_final' has 48 columns and 'hidden' 64");
+  for (const char *backend : {"reference", "cpu"}) {
+    const std::string executable = compile(folder, {"--target", backend, "--precision", "f32"});
+    ASSERT_NE(executable, "");
+    const Batch one = {{golden["input_ids"].integers()}};
+    EXPECT_LE(compare(runLogits(executable, one)["logits"].values, golden["logits"].values).max,
+              tolerance);
+    EXPECT_LE(compare(runLogits(executable, one, {"--cached"})["logits"].values,
+                      golden["logits_cached"].values)
+                  .max,
+              tolerance);
+    Batch batch = batchOf(golden);
+    for (Batch::Padding padding : {Batch::Right, Batch::Left}) {
+      batch.padding = padding;
+      EXPECT_LE(compare(runLogits(executable, batch)["logits"].values,
+                        placed(batch, golden["batch.logits"]))
+                    .max,
+                tolerance);
+    }
+    EXPECT_EQ(greedy(executable, golden), golden["greedy_ids"].integers());
+  }
+}
+
 // Weights, activations and cache in bf16: as far from f32 as transformers' own bf16 run.
 TEST(TinyModel, InBf16) {
   Tensors golden = goldenOf("llama-bf16");
@@ -186,7 +222,8 @@ TEST(TinyModel, InBf16) {
 
 // A folder written out as a model file is the same model.
 TEST(TinyModel, ThroughAModelFile) {
-  for (const char *model : {"llama-bias", "llama-fp16-sharded", "qwen3", "smollm3", "gemma3"}) {
+  for (const char *model :
+       {"llama-bias", "llama-fp16-sharded", "qwen3", "smollm3", "gemma3", "gpt2", "gpt_neox"}) {
     Tensors golden = goldenOf(model);
     const std::string file = scratch(std::string(model) + ".yaml");
     const Result imported = run(compiler, {"import", folderOf(model), "-o", file});

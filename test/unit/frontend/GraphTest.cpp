@@ -71,7 +71,8 @@ TEST_F(GraphTest, RefusesNodes) {
        "a node is one mnemonic with its arguments, and possibly 'when'; got 2 keys"},
       {"[{@rmsnorm: {}}]", "unknown node 'rmsnorm'; accepted: repeat, residual, sequence, mark, "
                            "activation, add, attention, "
-                           "embedding, linear, mul, repeat_kv, rms_norm, rope, scale, softcap"},
+                           "embedding, layer_norm, linear, mul, position_embedding, repeat_kv, "
+                           "rms_norm, rope, scale, softcap"},
       {"[{@no.such: {}}]",
        "unknown node 'no.such': no loaded plugin has the dialect 'no'; accepted: "
        "--load-plugin=FILE, a folder in TENON_PLUGIN_PATH, or `plugins:` in the model file"},
@@ -94,6 +95,14 @@ TEST_F(GraphTest, RefusesNodes) {
       {"[" + e + ", {residual: @{}}]", "'residual' must be a list of nodes, got a map"},
       {"[" + e + ", {linear: {weight: @e, out: 7}}]",
        "linear.weight: 'e.weight' is used in two shapes"},
+      {"[" + e + ", {@linear: {weight: w, out: 5, rows: 12, every: 6}}]",
+       "linear: 5 outputs are not an equal part of each 6 of 12 rows"},
+      {"[" + e + ", {linear: {weight: w, out: 4, rows: 12, first: @9}}]",
+       "linear.first: 4 rows from row 9 on are not within 12"},
+      {"[" + e + ", {rope: {heads: 2, theta: 10, fraction: @1.5}}]",
+       "rope.fraction: must be from 0 to 1"},
+      {"[{position_embedding: {weight: p, rows: 2, columns: 8, offset: @2}}]",
+       "position_embedding.offset: leaves no position in 2 rows, got 2"},
       {"[" + e + ", {rms_norm: {weight: n, eps: 0.1, heads: @3}}]",
        "rms_norm.heads: 3 heads do not divide 8 columns"},
       {"[" + e + ", {activation: {kind: @softmax}}]",

@@ -60,11 +60,13 @@ TEST(HuggingFace, LoadsAllTinyModels) {
 
 // transformers 4 and 5 spell rotary parameters differently; the models are the same.
 TEST(HuggingFace, ReadsBothSpellings) {
-  for (const char *name : {"llama",         "llama-mqa", "llama-bias",       "llama-tied",
-                           "llama-headdim", "qwen3",     "llama-linear",     "llama3-rope-scaling",
-                           "llama-yarn",    "mistral",   "mistral-nowindow", "qwen2",
-                           "qwen2-tied",    "smollm3",   "granite",          "phi3",
-                           "olmo2",         "gemma",     "gemma2",           "gemma3"}) {
+  for (const char *name :
+       {"llama", "llama-mqa", "llama-bias", "llama-tied", "llama-headdim", "qwen3", "llama-linear",
+        "llama3-rope-scaling", "llama-yarn", "mistral", "mistral-nowindow", "qwen2", "qwen2-tied",
+        "smollm3", "granite", "phi3", "olmo2", "gemma", "gemma2", "gemma3",
+        // LayerNorm
+        "gpt2", "opt", "opt-postln-proj", "gpt_neox", "gpt_neox-seqres", "phi", "gptj",
+        "stablelm"}) {
     std::string texts[2];
     for (int i : {0, 1}) {
       Folder folder;
@@ -213,9 +215,10 @@ TEST_F(ConfigTest, RefusesInOneLine) {
     EXPECT_EQ(load(marked.text), "config.json:" + marked.place + ": error: " + error) << more;
   }
   EXPECT_EQ(load("{}"), "config.json:1:1: error: 'model_type' is missing");
-  EXPECT_EQ(load("{\"model_type\": \"gpt2\"}"),
-            "config.json:1:16: error: no architecture for model_type 'gpt2'; accepted: gemma, "
-            "gemma2, gemma3_text, granite, llama, mistral, olmo2, phi3, qwen2, qwen3, smollm3");
+  EXPECT_EQ(load("{\"model_type\": \"mamba\"}"),
+            "config.json:1:16: error: no architecture for model_type 'mamba'; accepted: gemma, "
+            "gemma2, gemma3_text, gpt2, gpt_neox, gptj, granite, llama, mistral, olmo2, opt, phi, "
+            "phi3, qwen2, qwen3, smollm3, stablelm");
 }
 
 TEST_F(ConfigTest, AllowUnusedConfig) {
@@ -242,7 +245,9 @@ TEST_F(ConfigTest, ReadsEndTokens) {
 // What `tenon import` writes is a model file of the same model.
 TEST(Import, WritesAModelFile) {
   for (const char *name : {"llama", "llama-tied", "llama-headdim", "llama-bias", "qwen3", "smollm3",
-                           "granite", "olmo2", "gemma2", "gemma3"}) {
+                           "granite", "olmo2", "gemma2", "gemma3",
+                           // LayerNorm
+                           "gpt2", "opt-postln-proj", "gpt_neox", "phi", "gptj", "stablelm"}) {
     Folder folder;
     llvm::Expected<std::string> text = importModel(oracle + name, planOptions());
     ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());

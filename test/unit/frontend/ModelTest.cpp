@@ -36,8 +36,9 @@ TEST(Model, RefusesInOneLine) {
       {"model: @7\narchitecture: llama\nconfig: {}\n",
        "'model' must be a name of letters, digits, '.', '_' and '-', got 7"},
       {"model: m\narchitecture: @lama\nconfig: {}\n",
-       "unknown architecture 'lama'; accepted: gemma, gemma2, gemma3, granite, llama, olmo2, "
-       "phi3, qwen2, qwen3, smollm3, or a path to a .yaml file"},
+       "unknown architecture 'lama'; accepted: gemma, gemma2, gemma3, gpt2, gpt_neox, gptj, "
+       "granite, llama, olmo2, opt, phi, phi3, qwen2, qwen3, smollm3, stablelm, or a path to a "
+       ".yaml file"},
       {"model: m\narchitecture: @./no.yaml\nconfig: {}\n", "no architecture file 'no.yaml'"},
       {model("@[]"), "'config' must be a map, got a list"},
       {model("@{hidden: 64}"), "'layers' is missing; accepted: " + integer + "4096"},

@@ -271,7 +271,7 @@ TEST_P(ProductTest, EmbeddingAllFormats) {
       SCOPED_TRACE(getPackedFormatName(format).str());
       std::vector<uint8_t> table = packMatrix(format, 101, cols, randomFloats(101 * cols, 1));
       Batch batch(23);
-      tk_embedding_shape s = {101, cols, int32_t(format), cols + 1, 1.5f};
+      tk_embedding_shape s = {101, cols, int32_t(format), cols + 1, 1.5f, 0, 0};
       for (int threads : {1, 4}) {
         std::vector<float> out(23 * (cols + 1));
         runKernel(level().tk_embedding, &s, {table.data(), out.data()}, batch, threads);
