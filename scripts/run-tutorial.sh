@@ -18,7 +18,7 @@ awk '
     if (expected == "") print command
     else {
       printf "cat > .expected <<\"EXPECTED\"\n%sEXPECTED\n", expected
-      printf "(%s) > .printed 2>&1 || { cat .printed; exit 1; }\n", command
+      printf "{ %s; } > .printed 2>&1 || { cat .printed; exit 1; }\n", command
       print "compare .expected .printed"
     }
     command = expected = ""
@@ -51,4 +51,4 @@ awk '
   shell && /^\$ / { finish(); command = substr($0, 3); next }
   shell { expected = expected $0 "\n" }
 ' "$1" >"$script"
-sh -x "$script"
+sh -v "$script"
