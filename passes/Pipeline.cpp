@@ -113,10 +113,12 @@ void buildPipeline(OpPassManager &manager, const PipelineOptions &options, Phase
   }
 }
 
-llvm::ArrayRef<llvm::StringLiteral> getExtensionPoints() {
-  static constexpr llvm::StringLiteral points[] = {
-      "after-simplify",  "after-cache",   "after-specialise", "after-fuse",
-      "after-attention", "after-weights", "after-schedule"};
+std::vector<StringRef> getExtensionPoints() {
+  std::vector<StringRef> points;
+  PipelineOptions options;
+  options.atPoint = [&](StringRef point, OpPassManager &) { points.push_back(point); };
+  OpPassManager manager(ModuleOp::getOperationName());
+  buildPipeline(manager, options);
   return points;
 }
 
@@ -126,9 +128,9 @@ llvm::Expected<Insertion> parseInsertion(StringRef text) {
                                    ("'" + text + "': " + message).str());
   };
   auto [point, pass] = text.split(':');
-  if (!llvm::is_contained(getExtensionPoints(), point))
-    return refuse("unknown extension point '" + point +
-                  "'; accepted: " + llvm::join(getExtensionPoints(), ", "));
+  std::vector<StringRef> points = getExtensionPoints();
+  if (!llvm::is_contained(points, point))
+    return refuse("unknown extension point '" + point + "'; accepted: " + llvm::join(points, ", "));
   if (pass.empty())
     return refuse("expected POINT:PASS");
   if (!PassInfo::lookup(pass.split('{').first))

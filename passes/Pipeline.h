@@ -16,8 +16,8 @@ struct Insertion {
   std::string point, pass;
 };
 
-// The names of the points in order: "after-simplify", ...
-llvm::ArrayRef<llvm::StringLiteral> getExtensionPoints();
+// The names of the points, in the order of the pipeline: "after-simplify", ...
+std::vector<llvm::StringRef> getExtensionPoints();
 // "after-fuse:my-pass{limit=2}". The pass must be registered.
 llvm::Expected<Insertion> parseInsertion(llvm::StringRef text);
 

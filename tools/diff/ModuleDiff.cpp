@@ -1,6 +1,7 @@
 // See ModuleDiff.h.
 #include "tools/diff/ModuleDiff.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Support/DebugStringHelper.h"
 #include "tools/diff/UnitDiff.h"
 #include "tools/graph/Units.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,12 +14,6 @@ using namespace tenon::graph;
 namespace tenon::diff {
 
 namespace {
-
-template <typename T> std::string toText(T value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << value;
-  return text;
-}
 
 class ModuleDiff {
 public:
@@ -43,9 +38,9 @@ private:
   void compareAttributes() {
     std::map<std::string, std::pair<std::string, std::string>> attributes;
     for (NamedAttribute attribute : before->getAttrs())
-      attributes[attribute.getName().str()].first = toText(attribute.getValue());
+      attributes[attribute.getName().str()].first = debugString(attribute.getValue());
     for (NamedAttribute attribute : after->getAttrs())
-      attributes[attribute.getName().str()].second = toText(attribute.getValue());
+      attributes[attribute.getName().str()].second = debugString(attribute.getValue());
     for (const auto &[name, values] : attributes)
       if (values.first != values.second) {
         out << "~ module " << name << ": " << (values.first.empty() ? "(none)" : values.first)
@@ -106,8 +101,8 @@ private:
     ArrayRef<Type> was = a.getArgumentTypes(), is = b.getArgumentTypes();
     for (size_t i = 0; i < std::max(was.size(), is.size()); ++i) {
       // Of two contexts, so that only the texts can be compared.
-      std::string x = i < was.size() ? toText(was[i]) : "(none)",
-                  y = i < is.size() ? toText(is[i]) : "(none)";
+      std::string x = i < was.size() ? debugString(was[i]) : "(none)",
+                  y = i < is.size() ? debugString(is[i]) : "(none)";
       if (x != y)
         body << "  ~ argument " << i << ": " << x << " → " << y << '\n';
     }

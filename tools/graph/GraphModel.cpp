@@ -3,6 +3,7 @@
 #include "codegen/Error.h"
 #include "ir/LLM.h"
 #include "ir/Sched.h"
+#include "mlir/Support/DebugStringHelper.h"
 #include "tools/graph/Units.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -19,24 +20,19 @@ namespace {
 // Texts
 //===----------------------------------------------------------------------===//
 
-template <typename T> std::string toText(T value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << value;
-  return text;
-}
-
 std::string toText(Attribute attribute) {
   if (auto integer = dyn_cast<IntegerAttr>(attribute))
     return std::to_string(integer.getInt());
   if (auto number = dyn_cast<FloatAttr>(attribute))
-    return toText(llvm::format("%.9g", number.getValueAsDouble()));
+    return llvm::formatv("{0}", llvm::format("%.9g", number.getValueAsDouble()));
   if (auto string = dyn_cast<StringAttr>(attribute))
     return string.getValue().str();
-  // An enum's value without its name: `half` of `#llm.rope_stylehalf`.
-  std::string text = toText<Attribute>(attribute);
+  // An enum's value without its name: `half` of `#llm<rope_style half>`.
+  std::string text = debugString(attribute);
+  auto [dialect, name] = attribute.getAbstractAttribute().getName().split('.');
   StringRef brief = text;
-  if (brief.consume_front("#") && brief.consume_front(attribute.getAbstractAttribute().getName()))
-    return brief.trim("<> ").str();
+  if (brief.consume_front(("#" + dialect + "<" + name + " ").str()) && brief.consume_back(">"))
+    return brief.str();
   return text;
 }
 
@@ -140,7 +136,7 @@ private:
     if (isa<CacheType>(type))
       return {"KV cache", 0};
     if (!shaped || shaped.getRank() != 2 || shaped.isDynamicDim(1))
-      return {toText(type), 0};
+      return {debugString(type), 0};
     int64_t columns = shaped.getDimSize(1);
     int64_t bits = shaped.getElementType().isIntOrFloat() ? shaped.getElementTypeBitWidth() : 0;
     return {symbol.str() + "×" + std::to_string(columns), columns * bits / 8};
