@@ -99,6 +99,13 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                            llvm::GlobalValue::PrivateLinkage, offsets);
   }
 
+  // Dynamic scaling keeps cached keys; frequencies in two rows do not go together.
+  int64_t recomputeBeyond = 0;
+  module.walk([&](llm::RopeAnglesOp op) {
+    if (op.getFrequencies().getType().getRank() == 2)
+      recomputeBeyond = op.getOriginal();
+  });
+
   auto attribute = [&](StringRef name) {
     return module->getAttrOfType<IntegerAttr>(name).getInt();
   };
@@ -122,6 +129,8 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i32(hidden.size())
                                  .i32(hiddenWidth)
                                  .add(hiddenTable)
+                                 .i32(recomputeBeyond)
+                                 .i32(0) // padding
                                  .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,
