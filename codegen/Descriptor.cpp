@@ -101,7 +101,9 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
 
   // Dynamic scaling keeps cached keys; frequencies in two rows do not go together.
   int64_t recomputeBeyond = 0;
+  bool keysByLength = false;
   module.walk([&](llm::RopeAnglesOp op) {
+    keysByLength |= op.getOriginal() != 0;
     if (op.getFrequencies().getType().getRank() == 2)
       recomputeBeyond = op.getOriginal();
   });
@@ -130,7 +132,7 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i32(hiddenWidth)
                                  .add(hiddenTable)
                                  .i32(recomputeBeyond)
-                                 .i32(0) // padding
+                                 .i32(keysByLength)
                                  .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,

@@ -140,7 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
     Llama, TinyModels,
     testing::Combine(testing::Values("llama", "llama-tied", "llama-mha", "llama-mqa", "llama-bias",
                                      "llama-headdim", "llama-bf16", "llama-fp16-sharded",
-                                     "llama-linear", "llama3-rope-scaling", "llama-yarn"),
+                                     "llama-linear", "llama3-rope-scaling", "llama-yarn",
+                                     "llama-dynamic"),
                      testing::Values("reference", "cpu")),
     nameOf);
 
@@ -160,14 +161,21 @@ INSTANTIATE_TEST_SUITE_P(Gemma, TinyModels,
                          nameOf);
 
 INSTANTIATE_TEST_SUITE_P(Others, TinyModels,
-                         testing::Combine(testing::Values("smollm3", "granite", "phi3", "olmo2"),
+                         testing::Combine(testing::Values("smollm3", "granite", "phi3",
+                                                          "phi3-longrope", "olmo2"),
                                           testing::Values("reference", "cpu")),
                          nameOf);
 
 INSTANTIATE_TEST_SUITE_P(LayerNorm, TinyModels,
                          testing::Combine(testing::Values("gpt2", "opt", "gpt_neox",
                                                           "gpt_neox-seqres", "phi", "gptj",
-                                                          "stablelm"),
+                                                          "stablelm", "cohere", "starcoder2"),
+                                          testing::Values("reference", "cpu")),
+                         nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Alibi, TinyModels,
+                         testing::Combine(testing::Values("bloom", "mpt", "falcon",
+                                                          "falcon-newarch", "falcon-alibi"),
                                           testing::Values("reference", "cpu")),
                          nameOf);
 
@@ -200,30 +208,63 @@ TEST(TinyModel, ProjectedEmbedding) {
   }
 }
 
+// Texts longer than the original context: at once, and token by token across its end. Where a
+// sequence is computed anew as it crosses, what follows is what it would be at once.
+TEST(TinyModel, BeyondTheOriginalContext) {
+  for (const char *model :
+       {"llama-linear", "llama3-rope-scaling", "llama-yarn", "llama-dynamic", "phi3-longrope"}) {
+    SCOPED_TRACE(model);
+    Tensors golden = goldenOf(model);
+    for (const char *backend : {"reference", "cpu"}) {
+      const std::string executable =
+          compile(folderOf(model), {"--target", backend, "--precision", "f32"});
+      ASSERT_NE(executable, "");
+      const Batch one = {{golden["long.input_ids"].integers()}};
+      const std::vector<double> &wanted = golden["long.logits"].values;
+      EXPECT_LE(compare(runLogits(executable, one)["logits"].values, wanted).max, tolerance);
+      if (model == std::string("llama-dynamic"))
+        continue; // keys keep the base of the step that wrote them
+      const int64_t tokens = golden["long.input_ids"].shape[1];
+      std::vector<double> cached = runLogits(executable, one, {"--cached"})["logits"].values;
+      const int64_t vocab = int64_t(cached.size()) / tokens;
+      const int64_t first = model == std::string("phi3-longrope") ? 32 : 0;
+      EXPECT_LE(compare({cached.begin() + first * vocab, cached.end()},
+                        {wanted.begin() + first * vocab, wanted.end()})
+                    .max,
+                tolerance);
+    }
+  }
+}
+
 // Weights, activations and cache in bf16: as far from f32 as transformers' own bf16 run.
 TEST(TinyModel, InBf16) {
-  Tensors golden = goldenOf("llama-bf16");
-  const double expected =
-      readJson(folderOf("llama-bf16") + "/golden.json")["bf16_rms_diff"].get<double>();
-  const std::string executable = compile(folderOf("llama-bf16"), {});
-  ASSERT_NE(executable, "");
-  EXPECT_EQ(runJson(executable, {"info", "--json"}).value("kv_dtype", ""), "bf16");
-  const Batch one = {{golden["input_ids"].integers()}};
-  for (const Arguments &options : {Arguments{}, Arguments{"--cached"}}) {
-    const Difference error =
-        compare(runLogits(executable, one, options)["logits"].values, golden["logits"].values);
-    std::printf("bf16: rms %.4f max %.4f (transformers: rms %.4f)\n", error.rms, error.max,
-                expected);
-    EXPECT_LE(error.rms, 2 * expected);
-    EXPECT_LE(error.max, 6 * expected);
-    EXPECT_GT(error.rms, 1e-4) << "this was computed in f32";
+  for (const char *model : {"llama-bf16", "cohere", "starcoder2", "bloom", "mpt", "falcon",
+                            "falcon-newarch", "falcon-alibi", "phi3-longrope"}) {
+    SCOPED_TRACE(model);
+    Tensors golden = goldenOf(model);
+    const double expected =
+        readJson(folderOf(model) + "/golden.json")["bf16_rms_diff"].get<double>();
+    const std::string executable = compile(folderOf(model), {"--precision", "bf16"});
+    ASSERT_NE(executable, "");
+    EXPECT_EQ(runJson(executable, {"info", "--json"}).value("kv_dtype", ""), "bf16");
+    const Batch one = {{golden["input_ids"].integers()}};
+    for (const Arguments &options : {Arguments{}, Arguments{"--cached"}}) {
+      const Difference error =
+          compare(runLogits(executable, one, options)["logits"].values, golden["logits"].values);
+      std::printf("bf16: rms %.4f max %.4f (transformers: rms %.4f) %s\n", error.rms, error.max,
+                  expected, model);
+      EXPECT_LE(error.rms, 2 * expected);
+      EXPECT_LE(error.max, 6 * expected);
+      EXPECT_GT(error.rms, 1e-4) << "this was computed in f32";
+    }
   }
 }
 
 // A folder written out as a model file is the same model.
 TEST(TinyModel, ThroughAModelFile) {
   for (const char *model :
-       {"llama-bias", "llama-fp16-sharded", "qwen3", "smollm3", "gemma3", "gpt2", "gpt_neox"}) {
+       {"llama-bias", "llama-fp16-sharded", "qwen3", "smollm3", "gemma3", "gpt2", "gpt_neox",
+        "falcon-alibi", "mpt", "phi3-longrope", "llama-dynamic"}) {
     Tensors golden = goldenOf(model);
     const std::string file = scratch(std::string(model) + ".yaml");
     const Result imported = run(compiler, {"import", folderOf(model), "-o", file});
