@@ -24,6 +24,7 @@ TK_KERNEL(tk_attention) {
     for (int64_t first = 0; first < rows; first += Queries)
       for (int64_t head = 0; head < s.kv_heads; ++head)
         if (item++ % env->threads == env->thread)
-          attendBlock(s, q, io[1], bias, out, env, sequence, head, first, least(Queries, rows - first));
+          attendBlock(s, q, io[1], bias, out, env, sequence, head, first,
+                      least(Queries, rows - first));
   }
 }

@@ -129,8 +129,8 @@ typedef struct tk_norm_shape {
 // out[t] = factor · (cos(p·f[0]) ... cos(p·f[d/2-1]), sin(p·f[0]) ... sin(p·f[d/2-1])),  p =
 // positions[t] io: inv_freq (PLAIN_F64 [d/2]), out [tokens, d]
 //
-// For sequences of L > original tokens: with `dynamic` F, f[i] · s^(-i / (d/2 - 1)) in place of f[i],
-// s = F·L/original - F + 1; without, the second row of inv_freq [2, d/2].
+// For sequences of L > original tokens: with `dynamic` F, f[i] · s^(-i / (d/2 - 1)) in place of
+// f[i], s = F·L/original - F + 1; without, the second row of inv_freq [2, d/2].
 typedef struct tk_rope_angles_shape {
   int32_t rotary_dim; // d, even
   int32_t out_stride;
@@ -164,7 +164,8 @@ typedef struct tk_kv_append_shape {
 
 // ── tk_attention ───────────────────────────────────────────────────────────────────────────────
 // Key j is visible to the token at position p of the same sequence if p - window < j <= p.
-// io: q [tokens, heads · head_dim], cache, [bias], out [tokens, heads · head_dim], [split: partials]
+// io: q [tokens, heads · head_dim], cache, [bias], out [tokens, heads · head_dim], [split:
+// partials]
 //
 // `bias` is a table [heads, bias_length] (PLAIN_F32). What it has at
 // clamp(x + bias_origin, 0, bias_length - 1) is added to a score behind scale and softcap, x being
