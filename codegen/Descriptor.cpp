@@ -104,6 +104,15 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
   if (!hiddens.empty())
     hiddenTable = makeTable(object, hiddens);
 
+  // Dynamic scaling keeps cached keys; frequencies in two rows do not go together.
+  int64_t recomputeBeyond = 0;
+  bool keysByLength = false;
+  module.walk([&](llm::RopeAnglesOp op) {
+    keysByLength |= op.getOriginal() != 0;
+    if (op.getFrequencies().getType().getRank() == 2)
+      recomputeBeyond = op.getOriginal();
+  });
+
   auto attribute = [&](StringRef name) {
     return module->getAttrOfType<IntegerAttr>(name).getInt();
   };
@@ -126,6 +135,8 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i64(digestPlaceholder)
                                  .i64(hiddens.size())
                                  .add(hiddenTable)
+                                 .i32(recomputeBeyond)
+                                 .i32(keysByLength)
                                  .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,

@@ -29,6 +29,7 @@ struct Work {
   const int32_t *ids;
   int count;
   Score score;
+  int unscored = 0; // with Score::All: the first tokens, whose rows are not wanted
 };
 
 // A scored row; valid during the sink's call only.
@@ -59,6 +60,7 @@ public:
 
   // Appends each work's tokens to its sequence and answers its scored rows, in order within a work.
   // Refuses ids outside the vocabulary and sequences longer than the context before anything runs.
+  // A sequence that grows beyond what its cached keys are good for (longrope) is computed anew.
   void step(const std::vector<Work> &works, const RowSink &sink);
 
 private:
@@ -68,6 +70,9 @@ private:
   };
 
   void check(const std::vector<Work> &works) const;
+  bool outgrowsCache(const Work &work) const;
+  void run(const std::vector<Work> &works, const RowSink &sink);
+  void runAnew(const Work &work, const RowSink &sink);
   void runBatch(const std::vector<Work> &works, tenon_program *program, const RowSink &sink);
 
   const tenon_compiled &compiled;

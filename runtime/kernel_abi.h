@@ -28,7 +28,8 @@ typedef struct tenon_batch {
   const int32_t *positions;   // [T] position of each token in its sequence, from 0
   const int32_t *sequence_of; // [T] sequence index of each token
   const int32_t *starts;      // [S + 1] first token of each sequence
-  const int32_t *lengths;     // [S] cached positions of each sequence once this step is done
+  const int32_t *lengths; // [S] cached positions of each sequence once this step is done, however
+                          // many batches it takes
   const int32_t *block_table; // [S, max_blocks] physical block of each logical block
   const int32_t *scored_rows; // [R] token rows to be scored, ascending
 } tenon_batch;
@@ -117,6 +118,11 @@ typedef struct tenon_compiled {
   // What --emit-hidden lets the caller see, in the order of the computation; 0 without.
   int64_t hidden_count;
   const tenon_hidden *hiddens;
+  // A sequence that grows beyond so many tokens is computed anew from its first token: its rotary
+  // frequencies are others then (longrope). 0: never.
+  int32_t recompute_beyond;
+  int32_t keys_by_length; // 1: cached keys depend on the length of their sequence, so that none of
+                          // its prefixes serves another
 } tenon_compiled;
 
 #endif // TENON_KERNEL_ABI_H

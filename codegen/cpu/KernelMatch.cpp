@@ -353,6 +353,8 @@ private:
     shape.rotary_dim = getColumns(op);
     shape.out_stride = outputStride();
     shape.factor = op.getFactor().convertToDouble();
+    shape.original = op.getOriginal();
+    shape.dynamic = op.getDynamic().convertToDouble();
     return makeMatch("tk_rope_angles", shape, {*input(op.getFrequencies()), output()});
   }
 
@@ -401,18 +403,30 @@ private:
     shape.softcap = op.getSoftcap().convertToDouble();
     shape.window = op.getWindow();
     shape.decode = isDecode;
+    if (op.getBias()) {
+      shape.bias = op.getBiasBy() == BiasIndex::distance ? TK_BIAS_DISTANCE : TK_BIAS_KEY;
+      shape.bias_length = op.getBias().getType().getColumns();
+      shape.bias_origin = op.getBiasOrigin();
+    }
     return shape;
   }
 
   std::optional<KernelMatch> attention() {
     size_t next = 0;
     auto op = take<PagedAttentionOp>(next);
-    if (!op || next != ops.size() || !areInputs({op.getQuery(), op.getCache()}))
+    if (!op || next != ops.size())
+      return std::nullopt;
+    SmallVector<Value> needed{op.getQuery(), op.getCache()};
+    if (op.getBias())
+      needed.push_back(op.getBias());
+    if (!areInputs(needed))
       return std::nullopt;
     tk_attention_shape shape = attentionShape(op, stride(op.getQuery()));
-    return makeMatch("tk_attention", shape,
-                     {*input(op.getQuery()), *input(op.getCache()), output()},
-                     tk_attention_scratch(&shape));
+    SmallVector<unsigned> io;
+    for (Value value : needed)
+      io.push_back(*input(value));
+    io.push_back(output());
+    return makeMatch("tk_attention", shape, io, tk_attention_scratch(&shape));
   }
 
   // rope, rope, kv_append, paged_attention
@@ -428,9 +442,13 @@ private:
       std::swap(query, key);
     if (op.getQuery() != query || append.getKey() != key || op.getCache() != append ||
         query.getAngles() != key.getAngles() || query.getStyle() != key.getStyle() ||
-        !yieldsOnly(op) ||
-        !areInputs({query.getInput(), key.getInput(), append.getValue(), query.getAngles(),
-                    append.getCache()}))
+        !yieldsOnly(op))
+      return std::nullopt;
+    SmallVector<Value> needed{query.getInput(), key.getInput(), append.getValue(),
+                              query.getAngles(), append.getCache()};
+    if (op.getBias())
+      needed.push_back(op.getBias());
+    if (!areInputs(needed))
       return std::nullopt;
     tk_rope_attention_shape shape = {};
     shape.attention = attentionShape(op, stride(query.getInput()));
@@ -439,10 +457,11 @@ private:
     shape.rotary_dim = getColumns(query.getAngles());
     shape.style = getStyle(query.getStyle());
     shape.angles_stride = stride(query.getAngles());
-    return makeMatch("tk_rope_attention", shape,
-                     {*input(query.getInput()), *input(key.getInput()), *input(append.getValue()),
-                      *input(query.getAngles()), *input(append.getCache()), output()},
-                     tk_rope_attention_scratch(&shape));
+    SmallVector<unsigned> io;
+    for (Value value : needed)
+      io.push_back(*input(value));
+    io.push_back(output());
+    return makeMatch("tk_rope_attention", shape, io, tk_rope_attention_scratch(&shape));
   }
 
   //===--------------------------------------------------------------------===//

@@ -20,6 +20,7 @@
 
 #include "cache.h"
 #include "pairs.h"
+#include "score_bias.h"
 #include "vmath.h"
 
 namespace {
@@ -148,9 +149,9 @@ TK_INLINE void scorePairs(const Step &step, const float *queries, int vectors, f
 }
 
 // Rows firstRow .. firstRow + rows - 1 of a sequence's (token, head of the group) pairs.
-TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *pool, float *out,
-                           const tenon_env *env, int64_t sequence, int64_t head, int64_t firstRow,
-                           int64_t rows) {
+TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *pool,
+                           const float *bias, float *out, const tenon_env *env, int64_t sequence,
+                           int64_t head, int64_t firstRow, int64_t rows) {
   const tenon_batch &batch = *env->batch;
   Cache cache = {(char *)pool, s.kv_heads, s.head_dim, s.kv_dtype};
   const int32_t *blocks = blocksOf(batch, sequence);
@@ -204,6 +205,7 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *po
 
     bool whole = first + Keys - 1 <= lowest && (!s.window || first > highest - s.window);
     float scales[Queries];
+    BlockBias blockBias(s, bias, head, firstRow, positions, first);
     for (int v = 0; v < vectors; ++v) {
       IVec position = loadAs<IVec>(positions + 16 * v);
       Vec old = load(maxima + 16 * v), largest = old;
@@ -211,13 +213,15 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *po
         Vec score = load(scores + j * Queries + 16 * v);
         if (s.softcap != 0)
           score = s.softcap * hyperbolicTangent(score / s.softcap);
+        if (s.bias)
+          score = score + blockBias.at(j, 16 * v);
         if (!whole) {
           int32_t key = (int32_t)(first + j);
           score = position >= key ? score : -__builtin_inff();
           if (s.window)
             score = position - s.window < key ? score : -__builtin_inff();
         }
-        if (s.softcap != 0 || !whole)
+        if (s.softcap != 0 || s.bias || !whole)
           store(scores + j * Queries + 16 * v, score);
         largest = greater(score, largest);
       }

@@ -203,6 +203,31 @@ INSTANTIATE_TEST_SUITE_P(Oracle, TinyModels, testing::ValuesIn(listModels()),
                            return name;
                          });
 
+// Texts longer than the original context, token by token across its end. Where a sequence is computed
+// anew as it crosses, what follows is what it would be at once.
+TEST(TinyModel, BeyondTheOriginalContext) {
+  for (const char *model :
+       {"llama-linear", "llama3-rope-scaling", "llama-yarn", "phi3-longrope"}) {
+    SCOPED_TRACE(model);
+    Tensors golden = goldenOf(model);
+    for (const char *backend : {"reference", "cpu"}) {
+      const std::string executable =
+          compile(folderOf(model), {"--target", backend, "--precision", "f32"});
+      ASSERT_NE(executable, "");
+      const Batch one = {{golden["long.input_ids"].integers()}};
+      const std::vector<double> &wanted = golden["long.logits"].values;
+      const int64_t tokens = golden["long.input_ids"].shape[1];
+      std::vector<double> cached = runLogits(executable, one, {"--cached"})["logits"].values;
+      const int64_t vocab = int64_t(cached.size()) / tokens;
+      const int64_t first = model == std::string("phi3-longrope") ? 32 : 0;
+      EXPECT_LE(compare({cached.begin() + first * vocab, cached.end()},
+                        {wanted.begin() + first * vocab, wanted.end()})
+                    .max,
+                tolerance);
+    }
+  }
+}
+
 // Code for older processors computes the same.
 TEST(TinyModel, OnOlderProcessors) {
   Tensors golden = goldenOf("llama");

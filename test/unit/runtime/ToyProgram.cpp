@@ -100,4 +100,6 @@ const tenon_compiled toyCompiled = {TENON_KERNEL_ABI,
                                     vocab * 4,
                                     {0xe5, 0xbb, 0xe7, 0x8f, 0x58, 0x67, 0x5c, 0xcc},
                                     3,
-                                    hiddens};
+                                    hiddens,
+                                    0,
+                                    0};
