@@ -37,6 +37,14 @@ private:
   SmallVector<llvm::Constant *> values;
 };
 
+// An array in the object; at least one entry.
+llvm::Constant *makeTable(llvm::Module &object, ArrayRef<llvm::Constant *> entries) {
+  llvm::Constant *table = llvm::ConstantArray::get(
+      llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
+  return new llvm::GlobalVariable(object, table->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                  table);
+}
+
 llvm::Constant *declareProgram(llvm::Module &object, const Twine &name) {
   llvm::Type *pointer = llvm::PointerType::getUnqual(object.getContext());
   auto type = llvm::FunctionType::get(llvm::Type::getVoidTy(object.getContext()),
@@ -71,14 +79,10 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                           .add(declareProgram(object, "tenon_decode_" + variant.suffix))
                           .i64(variant.scratchBytes)
                           .make());
-  llvm::Constant *table = llvm::ConstantArray::get(
-      llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
-  auto *variantTable = new llvm::GlobalVariable(object, table->getType(), true,
-                                                llvm::GlobalValue::PrivateLinkage, table);
 
   llm::CacheType cache;
-  int64_t layers = 0, hiddenWidth = 0;
-  SmallVector<uint64_t> hidden;
+  int64_t layers = 0;
+  SmallVector<llvm::Constant *> hiddens;
   module.walk([&](sched::CacheOp op) {
     cache = op.getType();
     layers = std::max<int64_t>(layers, op.getLayer() + 1);
@@ -86,18 +90,19 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
   auto prefill = module.lookupSymbol<sched::ProgramOp>("prefill");
   if (prefill)
     prefill.walk([&](sched::OutputOp output) {
-      if (!output.getName().starts_with("hidden"))
+      if (output.getName() == "logits")
         return;
-      hidden.push_back(*output.getBuffer().getDefiningOp<sched::BufferOp>().getOffset());
-      hiddenWidth = sched::getColumns(output.getBuffer().getType());
+      auto buffer = output.getBuffer().getDefiningOp<sched::BufferOp>();
+      hiddens.push_back(Fields(object)
+                            .text(output.getName())
+                            .i64(*buffer.getOffset())
+                            .i64(sched::getColumns(buffer.getType()))
+                            .make());
     });
   llvm::Constant *hiddenTable =
       llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
-  if (!hidden.empty()) {
-    llvm::Constant *offsets = llvm::ConstantDataArray::get(context, hidden);
-    hiddenTable = new llvm::GlobalVariable(object, offsets->getType(), true,
-                                           llvm::GlobalValue::PrivateLinkage, offsets);
-  }
+  if (!hiddens.empty())
+    hiddenTable = makeTable(object, hiddens);
 
   // Dynamic scaling keeps cached keys; frequencies in two rows do not go together.
   int64_t recomputeBeyond = 0;
@@ -115,7 +120,7 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
   llvm::Constant *compiled = Fields(object)
                                  .i32(TENON_KERNEL_ABI)
                                  .i32(variants.size())
-                                 .add(variantTable)
+                                 .add(makeTable(object, entries))
                                  .text(target)
                                  .i32(maxThreads)
                                  .i32(attribute("llm.vocab"))
@@ -128,8 +133,7 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i64(cache ? getBlockBytes(cache) : 0)
                                  .i64(getWeightBytes(module))
                                  .i64(digestPlaceholder)
-                                 .i32(hidden.size())
-                                 .i32(hiddenWidth)
+                                 .i64(hiddens.size())
                                  .add(hiddenTable)
                                  .i32(recomputeBeyond)
                                  .i32(keysByLength)

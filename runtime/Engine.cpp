@@ -221,10 +221,11 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
     row.work = piece.work;
     row.token = piece.first + token - starts[sequenceOf[token]];
     row.logits = reinterpret_cast<const float *>(logits) + r * compiled.vocab;
-    for (int h = 0; h < compiled.hidden_count; ++h)
-      row.hiddens[h] =
-          reinterpret_cast<const float *>(arena.data() + T * compiled.hidden_offsets[h]) +
-          int64_t(token) * compiled.hidden_width;
+    for (int64_t h = 0; h < compiled.hidden_count; ++h) {
+      const tenon_hidden &hidden = compiled.hiddens[h];
+      row.hiddens[h] = reinterpret_cast<const float *>(arena.data() + T * hidden.offset) +
+                       int64_t(token) * hidden.width;
+    }
     sink(row);
   }
 }

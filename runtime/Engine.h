@@ -37,8 +37,7 @@ struct Row {
   int work;            // index into the step's works
   int token;           // index into the work's ids
   const float *logits; // [vocab]
-  std::vector<const float *>
-      hiddens; // [hidden_count] rows of [hidden_width]; empty unless compiled in
+  std::vector<const float *> hiddens; // a row of each tenon_hidden; empty unless compiled in
 };
 using RowSink = std::function<void(const Row &)>;
 

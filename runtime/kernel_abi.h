@@ -88,6 +88,13 @@ typedef struct tenon_variant {
   int64_t scratch_bytes;  // for each thread
 } tenon_variant;
 
+// A value in the middle of the model, a row for each token: f32 [T][width] at arena + T * offset.
+typedef struct tenon_hidden {
+  const char *name; // "hidden.0", "hidden_final"
+  int64_t offset;
+  int64_t width;
+} tenon_hidden;
+
 // What the generated object defines, under the name `tenon_compiled`.
 typedef struct tenon_compiled {
   uint32_t abi; // TENON_KERNEL_ABI
@@ -108,11 +115,9 @@ typedef struct tenon_compiled {
   int64_t block_bytes;      // of one layer's block
   int64_t weight_bytes;     // length of the weights section it expects
   uint8_t weight_digest[8]; // the first bytes of its checksum, so that a foreign section is refused
-  // Hidden states when compiled with --emit-hidden: hidden i lies at arena + T * hidden_offset[i],
-  // f32, hidden_width wide. 0 without.
-  int32_t hidden_count;
-  int32_t hidden_width;
-  const int64_t *hidden_offsets;
+  // What --emit-hidden lets the caller see, in the order of the computation; 0 without.
+  int64_t hidden_count;
+  const tenon_hidden *hiddens;
   // A sequence that grows beyond so many tokens is computed anew from its first token: its rotary
   // frequencies are others then (longrope). 0: never.
   int32_t recompute_beyond;

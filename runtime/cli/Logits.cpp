@@ -6,8 +6,9 @@
 //   0;
 //        - - 0 1 2 -     rows outside it stay zeros
 //
-// With --hidden also hidden [N + 1, B, L, H] (embeddings, then each layer's output) and
-// hidden_final [B, L, H] (what the head gets); B is left out when it is 1.
+// With --hidden also what the architecture marks: hidden [N + 1, B, L, H] (embeddings, then each
+// layer's output), of hidden.0, hidden.1, ..., and hidden_final [B, L, H] (what the head gets). B
+// is left out when it is 1.
 #include "runtime/Engine.h"
 #include "runtime/Error.h"
 #include "runtime/Program.h"
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace tenon::rt {
 
@@ -107,43 +109,62 @@ static Input readInput(const std::string &path, const Program &program) {
 }
 
 namespace {
+// What --hidden writes: "hidden.0", "hidden.1", ... are one tensor [count, ...].
+struct HiddenTensor {
+  std::string name;
+  bool numbered;
+  int64_t count, width;
+};
+
 // Where a scored row goes in the output file.
 class Output {
 public:
   Output(const std::string &path, const Input &input, const tenon_compiled &compiled, bool hidden)
-      : columns(input.columns), rows(input.rows), vocab(compiled.vocab),
-        width(compiled.hidden_width), layers(hidden ? compiled.hidden_count - 1 : 0),
-        writer(path, declare(input, compiled, hidden)) {}
+      : columns(input.columns), rows(input.rows), vocab(compiled.vocab) {
+    for (int64_t h = 0; hidden && h < compiled.hidden_count; ++h)
+      add(compiled.hiddens[h]);
+    writer.emplace(path, declare());
+  }
 
   void write(const Run &run, int token, const Row &row) {
     const int64_t at = run.row * columns + run.first + token;
-    writer.write(0, at * vocab, row.logits, vocab);
-    for (int layer = 0; layer < layers; ++layer)
-      writer.write(1, (layer * rows * columns + at) * width, row.hiddens[layer], width);
-    if (layers > 0)
-      writer.write(2, at * width, row.hiddens[layers], width);
+    writer->write(0, at * vocab, row.logits, vocab);
+    for (size_t h = 0; h < places.size(); ++h) {
+      const auto [tensor, index] = places[h];
+      const int64_t width = tensors[tensor].width;
+      writer->write(1 + tensor, (index * rows * columns + at) * width, row.hiddens[h], width);
+    }
   }
-  void finish() { writer.finish(); }
+  void finish() { writer->finish(); }
 
 private:
-  static std::vector<SafetensorsWriter::Declaration>
-  declare(const Input &input, const tenon_compiled &compiled, bool hidden) {
-    std::vector<SafetensorsWriter::Declaration> tensors = {
-        {"logits", {input.rows, input.columns, compiled.vocab}}};
-    if (hidden) {
-      std::vector<int64_t> shape = {input.rows, input.columns, compiled.hidden_width};
-      if (input.rows == 1)
-        shape.erase(shape.begin());
-      tensors.push_back({"hidden", shape});
-      tensors.back().shape.insert(tensors.back().shape.begin(), compiled.hidden_count - 1);
-      tensors.push_back({"hidden_final", shape});
-    }
-    return tensors;
+  void add(const tenon_hidden &hidden) {
+    const std::string full = hidden.name, name = full.substr(0, full.rfind('.'));
+    size_t tensor = 0;
+    while (tensor < tensors.size() && tensors[tensor].name != name)
+      ++tensor;
+    if (tensor == tensors.size())
+      tensors.push_back({name, name != full, 0, hidden.width});
+    places.emplace_back(tensor, tensors[tensor].count++);
   }
 
-  int64_t columns, rows, vocab, width;
-  int layers; // hidden tensors before the final one
-  SafetensorsWriter writer;
+  std::vector<SafetensorsWriter::Declaration> declare() const {
+    std::vector<SafetensorsWriter::Declaration> declarations = {{"logits", {rows, columns, vocab}}};
+    for (const HiddenTensor &tensor : tensors) {
+      std::vector<int64_t> shape = {columns, tensor.width};
+      if (rows > 1)
+        shape.insert(shape.begin(), rows);
+      if (tensor.numbered)
+        shape.insert(shape.begin(), tensor.count);
+      declarations.push_back({tensor.name, shape});
+    }
+    return declarations;
+  }
+
+  int64_t columns, rows, vocab;
+  std::vector<HiddenTensor> tensors;
+  std::vector<std::pair<size_t, int64_t>> places; // of each tenon_hidden: tensor, number in it
+  std::optional<SafetensorsWriter> writer;
 };
 } // namespace
 
@@ -164,7 +185,7 @@ void runLogits(const Invocation &invocation, const Arguments &arguments) {
   parse(app, arguments);
 
   Program program(invocation.compiled, invocation.path, invocation.name);
-  if (hidden && invocation.compiled.hidden_count < 2)
+  if (hidden && invocation.compiled.hidden_count == 0)
     refuse("--hidden: {} was compiled without --emit-hidden", program.meta().model);
   const Input input = readInput(inputPath, program);
   // Rows run together in groups, so that a large batch does not need a large cache.

@@ -46,11 +46,11 @@ TEST_F(GraphTest, RefusesFiles) {
        "unknown name 'x'; accepted: vocab, context"},
       {"parameters: {vocab: @17, context: integer}\ngraph: []\n",
        "cannot read the declaration '17'; accepted: integer [MIN..MAX], number [MIN..MAX], flag or "
-       "word | word, each with or without '= DEFAULT'"},
+       "word | word, each with or without 'list of' and '= DEFAULT'"},
       {"parameters: {vocab: integer 1.., context: @integer a..b}\ngraph: []\n",
        "cannot read the declaration 'integer a..b'; accepted: integer [MIN..MAX], number "
        "[MIN..MAX], "
-       "flag or word | word, each with or without '= DEFAULT'"},
+       "flag or word | word, each with or without 'list of' and '= DEFAULT'"},
       {"parameters: {vocab: integer, context: integer}\n@nodes: []\ngraph: []\n",
        "unknown key 'nodes'; accepted: parameters, checks, graph, hf, gguf, plugins"},
   };
