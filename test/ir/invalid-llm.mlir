@@ -144,7 +144,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{scaling needs a type: linear, llama3 or yarn}}
+  // expected-error @below {{scaling needs a type: linear, llama3, yarn, longrope or dynamic}}
   %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {factor = 2.0 : f64}
   return
 }
@@ -560,7 +560,6 @@ func.func @f(%w: !llm.weight<32x8xf32>) {
 
 func.func @f(%w: !llm.weight<32xf32>) {
   // expected-error @below {{needs a plain matrix of a row for each bucket}}
-  // expected-error @below {{failed to infer returned types}}
   %0 = llm.relative_bias %w max_distance 16 : !llm.weight<32xf32>
   return
 }
