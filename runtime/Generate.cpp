@@ -10,14 +10,18 @@
 
 namespace tenon::rt {
 
-Generation generate(Program &program, Engine &engine, const std::vector<int32_t> &prompt,
-                    const GenerateOptions &options, const TokenSink &onToken) {
-  checkSampling(options.sampling);
+void checkPrompt(const Program &program, const Engine &engine, const std::vector<int32_t> &prompt) {
   if (prompt.empty())
     refuse("the prompt is empty: at least one token is needed");
   if (static_cast<int64_t>(prompt.size()) > engine.context())
     refuse("the prompt has {} tokens, the context holds {}", prompt.size(), engine.context());
   program.checkIds(prompt);
+}
+
+Generation generate(Program &program, Engine &engine, const std::vector<int32_t> &prompt,
+                    const GenerateOptions &options, const TokenSink &onToken) {
+  checkSampling(options.sampling);
+  checkPrompt(program, engine, prompt);
 
   const std::vector<int32_t> &eos = program.meta().eos;
   std::optional<TextStream> characters;

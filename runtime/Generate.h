@@ -39,6 +39,9 @@ struct Generation {
 // left at the end comes with the id -1. Returning false ends the generation.
 using TokenSink = std::function<bool(int32_t id, std::string_view text)>;
 
+// Refuses an empty prompt, one that the context does not hold, and ids that are no tokens.
+void checkPrompt(const Program &program, const Engine &engine, const std::vector<int32_t> &prompt);
+
 Generation generate(Program &program, Engine &engine, const std::vector<int32_t> &prompt,
                     const GenerateOptions &options, const TokenSink &onToken);
 
