@@ -54,8 +54,15 @@ void Engine::check(const std::vector<Work> &works) const {
   }
 }
 
+int Engine::prefixUnit() const {
+  if (fellBack)
+    return 0;
+  return offeredOneDnn && (oneDnnFailed() || !matmulAsked()) ? TENON_BLOCK_TOKENS : waveTokens;
+}
+
 void Engine::step(const std::vector<Work> &works, const RowSink &sink) {
   check(works);
+  fellBack = false;
   bool decode = !works.empty() && std::all_of(works.begin(), works.end(), [](const Work &work) {
     return work.count == 1 && work.score != Score::None;
   });
@@ -154,12 +161,15 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
   // A row must not depend on its neighbours when decoding, so decode never uses oneDNN.
   services.matmul =
       program == chosen.prefill && T >= oneDnnTokens && !oneDnnFailed() ? matmul : nullptr;
+  offeredOneDnn |= program == chosen.prefill && T >= oneDnnTokens;
   team.run([&](int thread) {
     tenon_env env = {&batch, &services,   scratch.data() + thread * scratchStride,
                      thread, team.size(), kvPool.blocks(),
                      &team};
     program(&env, arena.data(), artefact.weights(), kvPool.base());
   });
+
+  fellBack |= services.matmul && oneDnnFailed();
 
   const char *logits = arena.data() + T * compiled.arena_token_bytes + R * compiled.logits_offset;
   Row row;
