@@ -38,16 +38,13 @@ const Type types[] = {
     {"iq4_nl", 20, 32, 18, {0}, 0.0148, 0},
 };
 
-// A finite, positive number above 2^-14.
+// Of numbers below 2^16.
 uint16_t toHalf(double value) {
   int exponent;
-  const double fraction = std::frexp(value, &exponent); // 0.5 .. 1
-  const int bits = static_cast<int>(std::lrint(fraction * 2048)) - 1024;
-  return static_cast<uint16_t>(((exponent + 14) << 10) + bits);
-}
-
-uint16_t signedHalf(double value) {
-  return static_cast<uint16_t>(toHalf(std::abs(value)) | (value < 0 ? 0x8000 : 0));
+  std::frexp(value, &exponent); // |value| is 2^(exponent - 1) or more
+  exponent = std::max(exponent, -13);
+  const int bits = static_cast<int>(std::lrint(std::ldexp(std::abs(value), 11 - exponent)));
+  return static_cast<uint16_t>(((exponent + 13) << 10) + bits + (value < 0 ? 0x8000 : 0));
 }
 
 class GgufWriter {
@@ -126,7 +123,7 @@ private:
     for (size_t block = 0; block < bytes.size(); block += type.bytes)
       for (size_t i = 0; i < type.halves.size(); ++i) {
         const double spread = 0.5 + static_cast<double>(random() % 1000) / 1000;
-        const uint16_t half = signedHalf((i ? type.min : type.scale) * size * spread);
+        const uint16_t half = toHalf((i ? type.min : type.scale) * size * spread);
         std::memcpy(&bytes[block + type.halves[i]], &half, sizeof half);
       }
     addTensor(name, {columns, rows}, type.number, bytes);
