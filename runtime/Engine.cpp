@@ -54,10 +54,18 @@ void Engine::check(const std::vector<Work> &works) const {
   }
 }
 
+// tenon_services::matmul, noting that this thread's program called it.
+static thread_local bool asked;
+static int notedMatmul(tenon_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a,
+                       int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc) {
+  asked = true;
+  return matmul(dtype, m, n, k, a, lda, b, ldb, c, ldc);
+}
+
 int Engine::prefixUnit() const {
   if (fellBack)
     return 0;
-  return offeredOneDnn && (oneDnnFailed() || !matmulAsked()) ? TENON_BLOCK_TOKENS : waveTokens;
+  return offeredOneDnn && (oneDnnFailed() || !askedOneDnn) ? TENON_BLOCK_TOKENS : waveTokens;
 }
 
 void Engine::step(const std::vector<Work> &works, const RowSink &sink) {
@@ -160,13 +168,16 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
   }
   // A row must not depend on its neighbours when decoding, so decode never uses oneDNN.
   services.matmul =
-      program == chosen.prefill && T >= oneDnnTokens && !oneDnnFailed() ? matmul : nullptr;
+      program == chosen.prefill && T >= oneDnnTokens && !oneDnnFailed() ? notedMatmul : nullptr;
   offeredOneDnn |= program == chosen.prefill && T >= oneDnnTokens;
   team.run([&](int thread) {
     tenon_env env = {&batch, &services,   scratch.data() + thread * scratchStride,
                      thread, team.size(), kvPool.blocks(),
                      &team};
+    asked = false;
     program(&env, arena.data(), artefact.weights(), kvPool.base());
+    if (asked)
+      askedOneDnn = true;
   });
 
   fellBack |= services.matmul && oneDnnFailed();

@@ -16,6 +16,7 @@
 #include "runtime/ThreadTeam.h"
 #include "runtime/kernel_abi.h"
 
+#include <atomic>
 #include <functional>
 #include <vector>
 
@@ -87,6 +88,7 @@ private:
   int64_t scratchStride = 0;
   tenon_services services = {};
   bool offeredOneDnn = false, fellBack = false; // ever; in the last step
+  std::atomic<bool> askedOneDnn{false};         // ever
 
   // The batch being built; members so that decoding allocates nothing.
   std::vector<Piece> pieces;

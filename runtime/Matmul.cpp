@@ -53,9 +53,6 @@ struct Library {
 
 } // namespace
 
-static std::atomic<bool> asked{false};
-bool matmulAsked() { return asked; }
-
 static Library &library() {
   static Library instance;
   return instance;
@@ -229,7 +226,6 @@ std::string describeOneDnn() {
 
 int matmul(tenon_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
            const void *b, int64_t ldb, float *c, int64_t ldc) {
-  asked.store(true, std::memory_order_relaxed);
   if (dtype == TENON_I8 || !loadOneDnn())
     return 1;
   if (m <= 0 || n <= 0)
@@ -283,7 +279,6 @@ void setOneDnnCandidates(std::vector<std::string>) {}
 bool loadOneDnn() { return false; }
 bool oneDnnFailed() { return true; }
 std::string describeOneDnn() { return "none (Tenon was built without it)"; }
-bool matmulAsked() { return false; }
 int matmul(tenon_dtype, int64_t, int64_t, int64_t, const void *, int64_t, const void *, int64_t,
            float *, int64_t) {
   return 1;

@@ -29,9 +29,6 @@ std::string describeOneDnn();
 int matmul(tenon_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
            const void *b, int64_t ldb, float *c, int64_t ldc);
 
-// Whether any program has asked for a product.
-bool matmulAsked();
-
 } // namespace tenon::rt
 
 #endif // TENON_RUNTIME_MATMUL_H
