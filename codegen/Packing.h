@@ -3,9 +3,19 @@
 //
 //   stored rows ─▶ packTile ─▶ tile bytes ─▶ file          for each 16 rows
 //
-// A quantised tensor keeps its codes: they are laid out anew, not rounded again (getPackedFormat
-// tells the format that can hold them). Scales and minimums of the formats with a minimum become
-// f16: those of the K types, products of a half and a small integer, are rounded by that.
+// A quantised tensor keeps its codes: they are laid out anew, not rounded again, in the narrowest
+// format that can hold them. Bits of an element, scales included, in the file and packed:
+//
+//   q4_0, q4_1, q4_k     4.5 to 5     U4M       5
+//   q2_k, q3_k           2.6, 3.4     U4MG16    6
+//   q5_1, q5_k           6, 5.5       U8M       9
+//   q5_0, q8_0           5.5, 8.5     S8        9
+//   iq4_nl               4.5          S8        9      its 16 levels are integers of 8 bits
+//   q6_k                 6.6          S8G16    10
+//
+// Scales and minimums of the formats with a minimum (U..) become f16. Those of the K types,
+// products of a half and a small integer, are rounded by that (1 in 2048 at most, where they are
+// not very small); all others are exact.
 #ifndef TENON_CODEGEN_PACKING_H
 #define TENON_CODEGEN_PACKING_H
 
