@@ -43,9 +43,9 @@ int64_t WeightType::getByteSize() const {
   if (getLayout() != Layout::x16k4)
     return tiles * 16 * llvm::alignTo(getColumns(), int64_t(getLayout())) * info.bytesPerBlock;
   // Groups of 32 columns: a line of 64 bytes for 8 columns of 4 bits or 4 columns of 8 bits, and
-  // the scales: two of 16 bits with a minimum, else one of 32 bits for each group of the storage.
+  // for each group of the storage 32 bits: a scale, or a scale and a minimum of 16 bits each.
   int64_t codes = info.bits == 4 ? 256 : 512;
-  int64_t scales = info.hasMin ? 64 : 64 * 32 / info.groupSize;
+  int64_t scales = 64 * 32 / info.groupSize;
   return tiles * llvm::divideCeil(getColumns(), 32) * (codes + scales);
 }
 

@@ -10,14 +10,19 @@
 
 namespace tenon::rt {
 
-Generation generate(Program &program, Engine &engine, const std::vector<int32_t> &prompt,
-                    const GenerateOptions &options, const TokenSink &onToken) {
-  checkSampling(options.sampling);
+void checkPrompt(const Program &program, const Engine &engine, const std::vector<int32_t> &prompt) {
   if (prompt.empty())
     refuse("the prompt is empty: at least one token is needed");
   if (static_cast<int64_t>(prompt.size()) > engine.context())
     refuse("the prompt has {} tokens, the context holds {}", prompt.size(), engine.context());
   program.checkIds(prompt);
+}
+
+Generation generate(Program &program, Engine &engine, const std::vector<int32_t> &prompt,
+                    const GenerateOptions &options, const TokenSink &onToken,
+                    PrefixCache *prefixes) {
+  checkSampling(options.sampling);
+  checkPrompt(program, engine, prompt);
 
   const std::vector<int32_t> &eos = program.meta().eos;
   std::optional<TextStream> characters;
@@ -32,7 +37,7 @@ Generation generate(Program &program, Engine &engine, const std::vector<int32_t>
   Generation result;
   result.finishReason = "length";
   const int limit = options.maxTokens.value_or(engine.context());
-  KvSequence sequence(engine.pool());
+  KvSequence sequence = prefixes ? prefixes->begin(prompt) : KvSequence(engine.pool());
   int32_t id = -1;
   auto draw = [&](const Row &row) {
     id = sampler.sample(row.logits, prompt, result.ids);
@@ -41,8 +46,17 @@ Generation generate(Program &program, Engine &engine, const std::vector<int32_t>
   };
 
   Clock clock;
-  if (limit > 0)
-    engine.step({{&sequence, prompt.data(), static_cast<int>(prompt.size()), Score::Last}}, draw);
+  const int promptTokens = static_cast<int>(prompt.size());
+  if (prefixes)
+    prefixes->makeRoom(
+        KvPool::blocksFor(std::min<int64_t>(int64_t(promptTokens) + limit, engine.context())) -
+        static_cast<int64_t>(sequence.blocks().size()));
+  if (limit > 0) {
+    const int known = sequence.length();
+    engine.step({{&sequence, prompt.data() + known, promptTokens - known, Score::Last}}, draw);
+    if (prefixes)
+      prefixes->keep(prompt, sequence);
+  }
   result.promptMs = clock.lapMs();
 
   while (static_cast<int>(result.ids.size()) < limit) {

@@ -21,7 +21,7 @@ int32_t getFormat(WeightType type) {
     return type.getStorage() == Storage::BF16 ? TK_BF16 : TK_F16;
   case Layout::x16k4:
     if (info.bits == 4)
-      return TK_U4M;
+      return info.groupSize == 16 ? TK_U4MG16 : TK_U4M;
     if (info.hasMin)
       return TK_U8M;
     return info.groupSize == 16 ? TK_S8G16 : TK_S8;
