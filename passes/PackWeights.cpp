@@ -18,7 +18,7 @@ struct PackWeights : impl::LLMPackWeightsBase<PackWeights> {
       WeightType type = weight.getType();
       Layout layout = getPackedLayout(type.getStorage());
       auto isReader = [](OpOperand &use) { return !isa<WeightOpInterface>(use.getOwner()); };
-      if (type.getRank() != 2 || type.getLayout() != Layout::plain || layout == Layout::plain ||
+      if (type.getRank() < 2 || type.getLayout() != Layout::plain || layout == Layout::plain ||
           llvm::none_of(weight.getUses(), isReader))
         return;
       OpBuilder builder(op->getContext());

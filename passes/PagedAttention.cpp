@@ -20,8 +20,8 @@ struct PagedAttention : impl::LLMPagedAttentionBase<PagedAttention> {
           read.getCache().getType().getHeads() != int64_t(op.getNumKvHeads()))
         return;
       OpBuilder builder(op);
-      op.replaceAllUsesWith(PagedAttentionOp::create(builder, op.getLoc(), op.getType(),
-                                                     op.getQuery(), read.getCache(), op.getBatch(),
+      op.replaceAllUsesWith(PagedAttentionOp::create(builder, op.getLoc(), op.getQuery(),
+                                                     read.getCache(), op.getBatch(), op.getSinks(),
                                                      read.getLayer(), op.getNumHeads(),
                                                      op.getScale(), op.getWindow(), op.getSoftcap())
                                 .getResult());

@@ -7,11 +7,13 @@ TK_KERNEL(tk_attention) {
   const auto &s = *(const tk_attention_shape *)shape;
   const float *q = (const float *)io[0];
   float *out = (float *)io[2];
+  const float *sinks = s.sinks ? (const float *)io[3] : nullptr;
   if (s.decode) {
-    attendBatch(s, io[1], out, s.split ? (float *)io[3] : nullptr, env,
+    attendBatch(s, io[1], out, sinks, s.split ? (float *)io[3 + s.sinks] : nullptr, env,
+                queriesOfThread(s, env),
                 [&](const RowAttention &a, int64_t row, bool) __attribute__((always_inline)) {
                   for (int64_t i = 0; i < a.group; ++i)
-                    setQuery(a, i, q + row * s.q_stride + (a.head * a.group + i) * s.head_dim);
+                    setQuery(a, i, q + row * s.q_stride + (a.firstQuery + i) * s.head_dim);
                 });
     return;
   }
@@ -22,6 +24,7 @@ TK_KERNEL(tk_attention) {
     for (int64_t first = 0; first < rows; first += Queries)
       for (int64_t head = 0; head < s.kv_heads; ++head)
         if (item++ % env->threads == env->thread)
-          attendBlock(s, q, io[1], out, env, sequence, head, first, least(Queries, rows - first));
+          attendBlock(s, q, io[1], out, sinks, env, sequence, head, first,
+                      least(Queries, rows - first));
   }
 }

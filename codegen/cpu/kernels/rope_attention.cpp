@@ -8,13 +8,14 @@ TK_KERNEL(tk_rope_attention) {
   const tk_attention_shape &base = s.attention;
   const float *q = (const float *)io[0], *k = (const float *)io[1], *v = (const float *)io[2];
   const float *angles = (const float *)io[3];
-  float *partials = base.split ? (float *)io[6] : nullptr;
+  const float *sinks = base.sinks ? (const float *)io[6] : nullptr;
+  float *partials = base.split ? (float *)io[6 + base.sinks] : nullptr;
   int64_t dim = base.head_dim;
-  attendBatch(base, io[4], (float *)io[5], partials, env,
+  attendBatch(base, io[4], (float *)io[5], sinks, partials, env, base.heads / base.kv_heads,
               [&](const RowAttention &a, int64_t row, bool append) __attribute__((always_inline)) {
                 const float *angle = angles + row * s.angles_stride;
                 for (int64_t i = 0; i < a.group; ++i) {
-                  const float *x = q + row * base.q_stride + (a.head * a.group + i) * dim;
+                  const float *x = q + row * base.q_stride + (a.firstQuery + i) * dim;
                   rotate(s.style, s.rotary_dim, dim, x, angle, a.keys);
                   setQuery(a, i, a.keys);
                 }
@@ -23,8 +24,8 @@ TK_KERNEL(tk_rope_attention) {
                 int64_t block = a.blocks[a.position / TENON_BLOCK_TOKENS];
                 rotate(s.style, s.rotary_dim, dim, k + row * s.k_stride + a.head * dim, angle,
                        a.keys);
-                appendRow(a.cache, a.cache.keys(block, a.head), a.position, a.keys);
-                appendRow(a.cache, a.cache.values(block, a.head), a.position,
-                          v + row * s.v_stride + a.head * dim);
+                appendKey(a.cache, block, a.head, a.position, a.keys);
+                appendValue(a.cache, block, a.head, a.position,
+                            v + row * s.v_stride + a.head * a.cache.valueDim);
               });
 }

@@ -164,6 +164,13 @@ INSTANTIATE_TEST_SUITE_P(Others, TinyModels,
                                           testing::Values("reference", "cpu")),
                          nameOf);
 
+INSTANTIATE_TEST_SUITE_P(Experts, TinyModels,
+                         testing::Combine(testing::Values("mixtral", "qwen2_moe", "qwen3_moe",
+                                                          "gpt_oss", "deepseek_v2",
+                                                          "deepseek_v2-lite", "deepseek_v3"),
+                                          testing::Values("reference", "cpu")),
+                         nameOf);
+
 INSTANTIATE_TEST_SUITE_P(LayerNorm, TinyModels,
                          testing::Combine(testing::Values("gpt2", "opt", "gpt_neox",
                                                           "gpt_neox-seqres", "phi", "gptj",
@@ -217,6 +224,26 @@ TEST(TinyModel, InBf16) {
     EXPECT_LE(error.rms, 2 * expected);
     EXPECT_LE(error.max, 6 * expected);
     EXPECT_GT(error.rms, 1e-4) << "this was computed in f32";
+  }
+}
+
+// The same of models that choose experts: a choice that is close may fall otherwise.
+TEST(TinyModel, ExpertsInBf16) {
+  for (const char *model : {"mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "deepseek_v2",
+                            "deepseek_v2-lite", "deepseek_v3"}) {
+    Tensors golden = goldenOf(model);
+    const double expected = readJson(folderOf(model) + "/golden.json")["bf16_rms_diff"];
+    const std::string executable = compile(folderOf(model), {"--precision", "bf16"});
+    ASSERT_NE(executable, "");
+    for (const Arguments &options : {Arguments{}, Arguments{"--cached"}}) {
+      const Difference error = compare(
+          runLogits(executable, {{golden["input_ids"].integers()}}, options)["logits"].values,
+          golden["logits"].values);
+      std::printf("%s in bf16: rms %.4f max %.4f (transformers: rms %.4f)\n", model, error.rms,
+                  error.max, expected);
+      EXPECT_LE(error.rms, 2 * expected) << model;
+      EXPECT_LE(error.max, 6 * expected) << model;
+    }
   }
 }
 
