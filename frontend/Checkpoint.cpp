@@ -115,7 +115,13 @@ llvm::Expected<StoredTensor> Checkpoint::resolve(const std::string &stem, const 
     return failAt(file,
                   "tensor '" + stored->name + "' is missing; expected shape " + printShape(whole));
   }
-  if (info->shape != whole)
+  // A part may be rows of a stack of matrices, counted through all of them.
+  llvm::SmallVector<int64_t, 4> found(info->shape);
+  while (stored->ofRows && found.size() > whole.size()) {
+    found[1] *= found[0];
+    found.erase(found.begin());
+  }
+  if (found != whole)
     return failAt(file, "tensor '" + stored->name + "' has shape " + printShape(info->shape) +
                             ", expected " + printShape(whole));
   int64_t rows = shape.front(), heads = stored->deinterleaveHeads;

@@ -23,7 +23,8 @@ struct ReferenceBatch {
   mlir::Value scoredRows; // [R]
 };
 
-// tensor<blocks x heads x TENON_BLOCK_TOKENS x head_dim x element>
+// tensor<blocks x heads x TENON_BLOCK_TOKENS x head_dim x element>; `value` is `key` where the values
+// are the first elements of the keys.
 struct ReferenceCache {
   mlir::Value key;
   mlir::Value value;

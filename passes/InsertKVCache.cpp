@@ -20,8 +20,8 @@ struct Rows {
   int64_t heads;     // of `stored`
 };
 
-// The cache has equal rows for keys and values: where they were copied unequally, the copies are
-// stored.
+// The cache has as many heads of keys as of values: where they were copied unequally, the copies
+// are stored.
 std::pair<Rows, Rows> getStoredRows(AttentionOp op) {
   auto rows = [&](Value value, RepeatKVOp repeat) -> Rows {
     if (repeat)
@@ -30,6 +30,12 @@ std::pair<Rows, Rows> getStoredRows(AttentionOp op) {
   };
   auto [keys, values] = getRepeatedHeads(op);
   return {rows(op.getKey(), keys), rows(op.getValue(), values)};
+}
+
+// Whether the values are the first columns of the only key: storing that is enough.
+bool areInKeys(Value values, const Rows &keys) {
+  auto slice = values.getDefiningOp<SliceOp>();
+  return slice && keys.heads == 1 && slice.getInput() == keys.stored && slice.getBegin() == 0;
 }
 
 struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
@@ -66,12 +72,13 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
 
     CacheType type;
     for (AttentionOp op : attentions) {
-      Rows keys = getStoredRows(op).first;
+      auto [keys, values] = getStoredRows(op);
       int64_t layers = attentions.size();
-      auto rows = CacheType::get(&getContext(), layers, keys.heads,
-                                 getColumns(keys.stored) / keys.heads, element);
+      auto rows = CacheType::get(
+          &getContext(), layers, keys.heads, getColumns(keys.stored) / keys.heads,
+          getColumns(values.stored) / values.heads, areInKeys(values.stored, keys), element);
       if (type && rows != type)
-        return op.emitError() << "layers with different key rows cannot share a cache: " << rows
+        return op.emitError() << "layers with different rows cannot share a cache: " << rows
                               << " after " << type;
       type = rows;
     }

@@ -282,10 +282,7 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  static CacheType getLayerType(CacheType cache) {
-    return CacheType::get(cache.getContext(), 1, cache.getHeads(), cache.getHeadDim(),
-                          cache.getElementType());
-  }
+  static CacheType getLayerType(CacheType cache) { return cache.withLayers(1); }
 
   static bool writesCache(Operation *op) {
     return llvm::any_of(op->getResultTypes(), [](Type type) { return isa<CacheType>(type); });
@@ -323,7 +320,7 @@ private:
     op->walk([&](Operation *inner) {
       if (isa<PagedAttentionOp, AttentionOp>(inner))
         slice = sched::Slice::heads;
-      hasMatrix |= isa<LinearOp>(inner);
+      hasMatrix |= isa<LinearOp, HeadLinearOp, ExpertLinearOp>(inner);
     });
     return slice == sched::Slice::columns && !hasMatrix ? sched::Slice::rows : slice;
   }

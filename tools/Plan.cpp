@@ -54,13 +54,13 @@ PlannedPhase planPhase(std::string name, int64_t batch, int64_t tokens, int64_t 
   auto function = module.lookupSymbol<func::FuncOp>("prefill");
   function.walk([&](PagedAttentionOp op) {
     CacheType cache = op.getCache().getType();
-    int64_t heads = op.getNumHeads(), dim = cache.getHeadDim();
+    int64_t heads = op.getNumHeads(), dim = cache.getHeadDim(), valueDim = cache.getValueDim();
     phase.tensors = {{"hidden", {batch, tokens, getColumns(op.getQuery())}},
                      {"q", {batch, heads, tokens, dim}},
                      {"k", {batch, cache.getHeads(), tokens, dim}},
-                     {"v", {batch, cache.getHeads(), tokens, dim}},
+                     {"v", {batch, cache.getHeads(), tokens, valueDim}},
                      {"k_cache", {batch, cache.getHeads(), length, dim}},
-                     {"v_cache", {batch, cache.getHeads(), length, dim}},
+                     {"v_cache", {batch, cache.getHeads(), length, valueDim}},
                      {"scores", {batch, heads, tokens, length}}};
     return WalkResult::interrupt(); // layers are alike
   });
@@ -95,8 +95,9 @@ llvm::Expected<Plan> makePlan(const PlanArguments &arguments) {
   model->module->walk([&](func::FuncOp function) {
     for (Type type : function.getArgumentTypes())
       if (auto cache = dyn_cast<CacheType>(type))
-        plan.cacheBytes = arguments.batch * plan.context * cache.getLayers() * 2 *
-                          cache.getWidth() * (cache.getElementType().getIntOrFloatBitWidth() / 8);
+        plan.cacheBytes = arguments.batch * plan.context * cache.getLayers() *
+                          cache.getPositionElements() *
+                          (cache.getElementType().getIntOrFloatBitWidth() / 8);
   });
   plan.phases.push_back(
       planPhase("prefill", arguments.batch, arguments.prompt, arguments.prompt, *model->module));

@@ -33,9 +33,10 @@ static bool fits(int64_t columns) { return columns <= mostBytes / int64_t(sizeof
 
 static bool fits(CacheType cache) {
   int64_t layer = 2 * TENON_BLOCK_TOKENS * int64_t(sizeof(float)) * 10; // no pool has more blocks
-  return cache.getHeads() <= mostBytes && cache.getHeadDim() <= mostBytes / cache.getHeads() &&
+  int64_t dim = std::max(cache.getHeadDim(), cache.getValueDim());
+  return cache.getHeads() <= mostBytes && dim <= mostBytes / cache.getHeads() &&
          cache.getLayers() <= mostBytes &&
-         cache.getWidth() <= mostBytes / layer / cache.getLayers();
+         cache.getHeads() * dim <= mostBytes / layer / cache.getLayers();
 }
 
 static llvm::Expected<FunctionShape> getFunctionShape(func::FuncOp function) {
@@ -86,8 +87,7 @@ static llvm::Expected<FunctionShape> getProgramShape(sched::ProgramOp program) {
   for (auto layer : program.getOps<sched::CacheOp>()) {
     layers = std::max<int64_t>(layers, layer.getLayer() + 1);
     CacheType type = layer.getType();
-    shape.cache = CacheType::get(program.getContext(), layers, type.getHeads(), type.getHeadDim(),
-                                 type.getElementType());
+    shape.cache = type.withLayers(layers);
   }
   if (shape.cache && !fits(shape.cache))
     return tooLarge("its cache");
@@ -114,10 +114,7 @@ static Type getPlainType(Type type) {
   return WeightType::get(type.getContext(), weight.getShape(), storage);
 }
 
-static CacheType getLayerType(CacheType cache) {
-  return CacheType::get(cache.getContext(), 1, cache.getHeads(), cache.getHeadDim(),
-                        cache.getElementType());
-}
+static CacheType getLayerType(CacheType cache) { return cache.withLayers(1); }
 
 // What an operation uses from outside, in the order of first use, without the batch.
 static SmallVector<Value> getCaptures(Operation *op) {
