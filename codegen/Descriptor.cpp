@@ -46,6 +46,27 @@ llvm::Constant *declareProgram(llvm::Module &object, const Twine &name) {
   return function;
 }
 
+// A tenon_hidden: what a program gives beside `result`.
+llvm::Constant *getHidden(llvm::Module &object, sched::ProgramOp program, StringRef result) {
+  SmallVector<uint64_t> offsets;
+  int64_t width = 0;
+  if (program)
+    program.walk([&](sched::OutputOp output) {
+      if (output.getName() == result)
+        return;
+      offsets.push_back(*output.getBuffer().getDefiningOp<sched::BufferOp>().getOffset());
+      width = sched::getColumns(output.getBuffer().getType());
+    });
+  llvm::Constant *table =
+      llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(object.getContext()));
+  if (!offsets.empty()) {
+    llvm::Constant *values = llvm::ConstantDataArray::get(object.getContext(), offsets);
+    table = new llvm::GlobalVariable(object, values->getType(), true,
+                                     llvm::GlobalValue::PrivateLinkage, values);
+  }
+  return Fields(object).i32(offsets.size()).i32(width).add(table).make();
+}
+
 tenon_dtype getCacheType(Type element) {
   return element.isF32() ? TENON_F32 : element.isBF16() ? TENON_BF16 : TENON_F16;
 }
@@ -63,44 +84,39 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                     ArrayRef<VariantInfo> variants) {
   llvm::LLVMContext &context = object.getContext();
   SmallVector<llvm::Constant *> entries;
+  auto declare = [&](StringRef phase, const VariantInfo &variant) -> llvm::Constant * {
+    if (!module.lookupSymbol<sched::ProgramOp>(phase))
+      return llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
+    return declareProgram(object, "tenon_" + phase + "_" + variant.suffix);
+  };
   for (const VariantInfo &variant : variants)
     entries.push_back(Fields(object)
                           .text(variant.name)
                           .text(variant.features)
-                          .add(declareProgram(object, "tenon_prefill_" + variant.suffix))
-                          .add(declareProgram(object, "tenon_decode_" + variant.suffix))
+                          .add(declare("prefill", variant))
+                          .add(declare("decode", variant))
                           .i64(variant.scratchBytes)
+                          .add(declare("encode", variant))
                           .make());
   llvm::Constant *table = llvm::ConstantArray::get(
       llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
   auto *variantTable = new llvm::GlobalVariable(object, table->getType(), true,
                                                 llvm::GlobalValue::PrivateLinkage, table);
 
-  llm::CacheType cache;
-  int64_t layers = 0, hiddenWidth = 0;
-  SmallVector<uint64_t> hidden;
+  llm::CacheType cache, memory;
+  int64_t layers = 0, memoryLayers = 0;
   module.walk([&](sched::CacheOp op) {
-    cache = op.getType();
-    layers = std::max<int64_t>(layers, op.getLayer() + 1);
+    bool isMemory = op.getType().getMemory();
+    (isMemory ? memory : cache) = op.getType();
+    int64_t &count = isMemory ? memoryLayers : layers;
+    count = std::max<int64_t>(count, op.getLayer() + 1);
   });
   auto prefill = module.lookupSymbol<sched::ProgramOp>("prefill");
-  if (prefill)
-    prefill.walk([&](sched::OutputOp output) {
-      if (!output.getName().starts_with("hidden"))
-        return;
-      hidden.push_back(*output.getBuffer().getDefiningOp<sched::BufferOp>().getOffset());
-      hiddenWidth = sched::getColumns(output.getBuffer().getType());
-    });
-  llvm::Constant *hiddenTable =
-      llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
-  if (!hidden.empty()) {
-    llvm::Constant *offsets = llvm::ConstantDataArray::get(context, hidden);
-    hiddenTable = new llvm::GlobalVariable(object, offsets->getType(), true,
-                                           llvm::GlobalValue::PrivateLinkage, offsets);
-  }
+  auto encode = module.lookupSymbol<sched::ProgramOp>("encode");
 
   auto attribute = [&](StringRef name) {
-    return module->getAttrOfType<IntegerAttr>(name).getInt();
+    auto number = module->getAttrOfType<IntegerAttr>(name);
+    return number ? number.getInt() : 0;
   };
   ArenaSize arena = getArenaSize(module);
   llvm::Constant *compiled = Fields(object)
@@ -119,9 +135,12 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i64(cache ? getBlockBytes(cache) : 0)
                                  .i64(getWeightBytes(module))
                                  .i64(digestPlaceholder)
-                                 .i32(hidden.size())
-                                 .i32(hiddenWidth)
-                                 .add(hiddenTable)
+                                 .add(getHidden(object, prefill ? prefill : encode, "logits"))
+                                 .add(getHidden(object, prefill ? encode : nullptr, "memory"))
+                                 .i32(memoryLayers)
+                                 .i32(attribute("llm.encoder_vocab"))
+                                 .i64(memory ? getBlockBytes(memory) : 0)
+                                 .i32(attribute("llm.token_types"))
                                  .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,

@@ -113,6 +113,12 @@ private:
           rows = {Storage::F64, {bytes, bytes + table.size() * sizeof(double)}};
           return llvm::Error::success();
         })
+        .Case([&](SinusoidalOp op) -> llvm::Error {
+          SmallVector<float> table = op.evaluate(first, count);
+          const auto *bytes = reinterpret_cast<const uint8_t *>(table.data());
+          rows = {Storage::F32, {bytes, bytes + table.size() * sizeof(float)}};
+          return llvm::Error::success();
+        })
         .Default([&](Operation *op) {
           return internal("no recipe for " + op->getName().getStringRef());
         });

@@ -115,7 +115,10 @@ llvm::Expected<StoredTensor> Checkpoint::resolve(const std::string &stem, const 
     return failAt(file,
                   "tensor '" + stored->name + "' is missing; expected shape " + printShape(whole));
   }
-  if (info->shape != whole)
+  // A vector may be stored as a matrix of one row.
+  llvm::SmallVector<int64_t, 4> row{1};
+  llvm::append_range(row, whole);
+  if (info->shape != whole && (whole.size() != 1 || info->shape != row))
     return failAt(file, "tensor '" + stored->name + "' has shape " + printShape(info->shape) +
                             ", expected " + printShape(whole));
   int64_t rows = shape.front(), heads = stored->deinterleaveHeads;

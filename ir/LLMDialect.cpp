@@ -131,14 +131,21 @@ Type CacheType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseLess() || parser.parseInteger(layers) || parser.parseKeyword("x") ||
       parser.parseLSquare() || parseRow("k", key, keyElement) || parser.parseComma() ||
-      parseRow("v", value, valueElement) || parser.parseRSquare() || parser.parseGreater())
+      parseRow("v", value, valueElement) || parser.parseRSquare())
+    return {};
+  bool isMemory = succeeded(parser.parseOptionalComma());
+  if ((isMemory && parser.parseKeyword("memory")) || parser.parseGreater())
     return {};
   if (key.size() != 2 || key != value || keyElement != valueElement || layers <= 0) {
     parser.emitError(loc)
         << "expected layers x [k: HxDxT, v: HxDxT] with equal rows for keys and values";
     return {};
   }
-  return get(parser.getContext(), layers, key[0], key[1], keyElement);
+  return get(parser.getContext(), layers, key[0], key[1], keyElement, isMemory);
+}
+
+CacheType CacheType::withLayers(int64_t layers) const {
+  return get(getContext(), layers, getHeads(), getHeadDim(), getElementType(), getMemory());
 }
 
 void CacheType::print(AsmPrinter &printer) const {
@@ -149,7 +156,7 @@ void CacheType::print(AsmPrinter &printer) const {
   row("k");
   printer << ", ";
   row("v");
-  printer << "]>";
+  printer << (getMemory() ? "], memory>" : "]>");
 }
 
 //===----------------------------------------------------------------------===//

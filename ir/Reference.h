@@ -21,6 +21,9 @@ struct ReferenceBatch {
   mlir::Value lengths;    // [S]
   mlir::Value blockTable; // [S, max_blocks]
   mlir::Value scoredRows; // [R]
+  mlir::Value types;      // [T]
+  mlir::Value memoryLengths; // [S]
+  mlir::Value memoryTable;   // [S, memory_max_blocks]
 };
 
 // tensor<blocks x heads x TENON_BLOCK_TOKENS x head_dim x element>

@@ -159,7 +159,7 @@ private:
         if (auto repeat = dyn_cast<RepeatKVOp>(op))
           work.push_back(repeat.getInput());
       }
-      if (attention.getKeys() != KeyRows::context || parts.empty())
+      if (attention.getKeys() == KeyRows::tokens || parts.empty())
         continue;
       SmallVector<Operation *> ordered = parts.takeVector();
       llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
@@ -282,10 +282,7 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  static CacheType getLayerType(CacheType cache) {
-    return CacheType::get(cache.getContext(), 1, cache.getHeads(), cache.getHeadDim(),
-                          cache.getElementType());
-  }
+  static CacheType getLayerType(CacheType cache) { return cache.withLayers(1); }
 
   static bool writesCache(Operation *op) {
     return llvm::any_of(op->getResultTypes(), [](Type type) { return isa<CacheType>(type); });

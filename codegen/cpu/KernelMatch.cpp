@@ -127,12 +127,10 @@ private:
   //===--------------------------------------------------------------------===//
 
   std::optional<KernelMatch> embedding() {
-    size_t next = 0;
-    auto byId = take<EmbeddingOp>(next);
-    auto byPosition = byId ? PositionEmbeddingOp() : take<PositionEmbeddingOp>(next);
-    if ((!byId && !byPosition) || next != ops.size())
+    if (ops.size() != 1 || !isa<EmbeddingOp, PositionEmbeddingOp, TypeEmbeddingOp>(ops[0]))
       return std::nullopt;
-    TypedValue<WeightType> rows = byId ? byId.getTable() : byPosition.getTable();
+    auto byPosition = dyn_cast<PositionEmbeddingOp>(ops[0]);
+    auto rows = cast<TypedValue<WeightType>>(ops[0]->getOperand(1)); // after the batch
     WeightType table = rows.getType();
     if (!isInput(rows) || table.getLayout() == Layout::plain)
       return std::nullopt;
@@ -142,7 +140,9 @@ private:
     shape.format = getFormat(table);
     shape.out_stride = outputStride();
     shape.scale = 1;
-    shape.positions = bool(byPosition);
+    shape.index = byPosition                     ? TK_INDEX_POSITIONS
+                  : isa<TypeEmbeddingOp>(ops[0]) ? TK_INDEX_TYPES
+                                                 : TK_INDEX_IDS;
     shape.offset = byPosition ? byPosition.getOffset() : 0;
     return makeMatch("tk_embedding", shape, {*input(rows), output()});
   }
@@ -401,11 +401,36 @@ private:
     shape.softcap = op.getSoftcap().convertToDouble();
     shape.window = op.getWindow();
     shape.decode = isDecode;
+    shape.keys = cache.getMemory() ? TK_KEYS_MEMORY : TK_KEYS_CONTEXT;
     return shape;
+  }
+
+  // An encoder's: keys and values are rows of the batch.
+  std::optional<KernelMatch> encoderAttention(AttentionOp op) {
+    if (!op.getBidirectional() || !areInputs({op.getQuery(), op.getKey(), op.getValue()}))
+      return std::nullopt;
+    tk_attention_shape shape = {};
+    shape.heads = op.getNumHeads();
+    shape.kv_heads = op.getNumKvHeads();
+    shape.head_dim = op.getHeadDim();
+    shape.q_stride = stride(op.getQuery());
+    shape.k_stride = stride(op.getKey());
+    shape.v_stride = stride(op.getValue());
+    shape.out_stride = outputStride();
+    shape.kv_dtype = TENON_F32;
+    shape.scale = op.getScale().convertToDouble();
+    shape.softcap = op.getSoftcap().convertToDouble();
+    shape.keys = TK_KEYS_TOKENS;
+    return makeMatch(
+        "tk_attention", shape,
+        {*input(op.getQuery()), *input(op.getKey()), *input(op.getValue()), output()},
+        tk_attention_scratch(&shape));
   }
 
   std::optional<KernelMatch> attention() {
     size_t next = 0;
+    if (auto op = ops.size() == 1 ? dyn_cast<AttentionOp>(ops[0]) : AttentionOp())
+      return encoderAttention(op);
     auto op = take<PagedAttentionOp>(next);
     if (!op || next != ops.size() || !areInputs({op.getQuery(), op.getCache()}))
       return std::nullopt;

@@ -14,7 +14,8 @@ int64_t HostBatch::getContext() const {
 tenon_batch HostBatch::get() const {
   return {int32_t(getTokens()), int32_t(lengths.size()), int32_t(getScored()), maxBlocks,
           ids.data(),           positions.data(),        sequenceOf.data(),    starts.data(),
-          lengths.data(),       blockTable.data(),       scoredRows.data()};
+          lengths.data(),       blockTable.data(),       scoredRows.data(),    types.data(),
+          memoryLengths.data(), memoryTable.data(),      memoryMaxBlocks};
 }
 
 static float toFloat(const char *at, Type element) {

@@ -86,8 +86,7 @@ static llvm::Expected<FunctionShape> getProgramShape(sched::ProgramOp program) {
   for (auto layer : program.getOps<sched::CacheOp>()) {
     layers = std::max<int64_t>(layers, layer.getLayer() + 1);
     CacheType type = layer.getType();
-    shape.cache = CacheType::get(program.getContext(), layers, type.getHeads(), type.getHeadDim(),
-                                 type.getElementType());
+    shape.cache = type.withLayers(layers);
   }
   if (shape.cache && !fits(shape.cache))
     return tooLarge("its cache");
@@ -114,10 +113,7 @@ static Type getPlainType(Type type) {
   return WeightType::get(type.getContext(), weight.getShape(), storage);
 }
 
-static CacheType getLayerType(CacheType cache) {
-  return CacheType::get(cache.getContext(), 1, cache.getHeads(), cache.getHeadDim(),
-                        cache.getElementType());
-}
+static CacheType getLayerType(CacheType cache) { return cache.withLayers(1); }
 
 // What an operation uses from outside, in the order of first use, without the batch.
 static SmallVector<Value> getCaptures(Operation *op) {
@@ -309,7 +305,7 @@ protected:
     tenon_batch view = batch.get();
     if (kind == RowKind::context)
       view.tokens = int32_t(batch.getContext());
-    tenon_env env{&view, nullptr, nullptr, 0, 1, batch.blocks, nullptr};
+    tenon_env env{&view, nullptr, nullptr, 0, 1, batch.blocks, nullptr, nullptr, batch.memoryBlocks};
     (*code)(strides.data(), io.data(), &env);
     return llvm::Error::success();
   }

@@ -138,6 +138,8 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
 
   Program program(invocation.compiled, invocation.path, invocation.name);
   Engine engine(invocation.compiled, program.artefact(), engineOptions);
+  if (!engine.decodes() || engine.hasMemory())
+    refuse("bench: {} has an encoder; only decoders are measured", program.meta().model);
   const double loadMs = invocation.started.ms();
   Bench bench(engine, plan);
   Json prefill = Json::array(), decode = Json::array();

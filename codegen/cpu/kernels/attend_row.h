@@ -132,7 +132,7 @@ struct RowAttention {
   const int32_t *blocks;
   int64_t head;            // kv head
   int64_t group, dim;      // queries; head_dim rounded up to 16
-  int64_t first, position; // the first visible position, and the last: the token's own
+  int64_t first, position; // the first visible position, and the last
   bool pairs;
   float *q; // [group][dim], scaled, zeros behind head_dim; with `pairs` [group][dim / 2]
   float *acc, *max, *sum; // the merged result: [group][dim], [group], [group]
@@ -145,7 +145,7 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
                                     int64_t row, int64_t head) {
   const tenon_batch &batch = *env->batch;
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
-  int64_t position = batch.positions[row];
+  int64_t position = lastVisible(s, batch, row);
   int64_t first = s.window ? most(0, position - s.window + 1) : 0;
   Cache cache = {(char *)pool, s.kv_heads, s.head_dim, s.kv_dtype};
   float *q = (float *)env->scratch;
@@ -155,7 +155,7 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
   float *max = scores + group * TK_SPAN;
   return {s,
           cache,
-          blocksOf(batch, batch.sequence_of[row]),
+          keyBlocksOf(s, batch, batch.sequence_of[row]),
           head,
           group,
           dim,
@@ -331,7 +331,7 @@ TK_INLINE void storePartials(const RowAttention &a, float *partials, int64_t row
 // Merges the partial results of one query head.
 TK_INLINE void mergePartials(const tk_attention_shape &s, float *partials, const tenon_env *env,
                              int64_t row, int64_t head, float *out) {
-  int64_t position = env->batch->positions[row];
+  int64_t position = lastVisible(s, *env->batch, row);
   int64_t first = s.window ? most(0, position - s.window + 1) : 0;
   float *acc = (float *)env->scratch, max, sum;
   beginMerge(s.head_dim, acc, max, sum);

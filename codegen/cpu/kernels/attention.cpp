@@ -1,13 +1,15 @@
 // tk_attention: paged attention with causal visibility by position, grouped queries, an optional
-// window and softcap. Decode attends one row at a time, prefill blocks of rows.
+// window and softcap; over an encoder's memory, and bidirectional over the batch's own rows. Decode
+// attends one row at a time, prefill blocks of rows.
 #include "attend_block.h"
 #include "attend_row.h"
 
 TK_KERNEL(tk_attention) {
   const auto &s = *(const tk_attention_shape *)shape;
   const float *q = (const float *)io[0];
-  float *out = (float *)io[2];
-  if (s.decode) {
+  bool isCached = s.keys != TK_KEYS_TOKENS;
+  float *out = (float *)io[isCached ? 2 : 3];
+  if (s.decode && isCached) {
     attendBatch(s, io[1], out, s.split ? (float *)io[3] : nullptr, env,
                 [&](const RowAttention &a, int64_t row, bool) __attribute__((always_inline)) {
                   for (int64_t i = 0; i < a.group; ++i)
@@ -15,6 +17,9 @@ TK_KERNEL(tk_attention) {
                 });
     return;
   }
+  KeyRows source = {io[1]};
+  if (!isCached)
+    source = {nullptr, {(const float *)io[1], (const float *)io[2]}};
   // Blocks are dealt out in turn, since later ones of a sequence see more keys.
   int64_t group = s.heads / s.kv_heads, item = 0;
   for (int64_t sequence = 0; sequence < env->batch->sequences; ++sequence) {
@@ -22,6 +27,6 @@ TK_KERNEL(tk_attention) {
     for (int64_t first = 0; first < rows; first += Queries)
       for (int64_t head = 0; head < s.kv_heads; ++head)
         if (item++ % env->threads == env->thread)
-          attendBlock(s, q, io[1], out, env, sequence, head, first, least(Queries, rows - first));
+          attendBlock(s, q, source, out, env, sequence, head, first, least(Queries, rows - first));
   }
 }

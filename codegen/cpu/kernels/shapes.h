@@ -48,15 +48,17 @@ enum tk_rope_style {
 #define TK_ROW_BLOCK 64
 
 // ── tk_embedding ───────────────────────────────────────────────────────────────────────────────
-// out[t] = scale · table[ids[t]], or table[positions[t] + offset]          io: table, out
+// out[t] = scale · table[index[t] + offset], by ids, positions or types          io: table, out
+enum tk_index { TK_INDEX_IDS = 0, TK_INDEX_POSITIONS = 1, TK_INDEX_TYPES = 2 };
+
 typedef struct tk_embedding_shape {
   int32_t vocab; // rows of the table
   int32_t cols;
   int32_t format; // tk_format of the table
   int32_t out_stride;
   float scale;
-  int32_t positions; // 1: by position, 0: by token id
-  int32_t offset;    // with `positions`: the row of position 0
+  int32_t index;  // tk_index
+  int32_t offset; // the row of index 0
 } tk_embedding_shape;
 
 // ── tk_linear ──────────────────────────────────────────────────────────────────────────────────
@@ -155,10 +157,16 @@ typedef struct tk_kv_append_shape {
 // Key j is visible to the token at position p of the same sequence if p - window < j <= p.
 // io: q [tokens, heads · head_dim], cache, out [tokens, heads · head_dim], [split: partials]
 //
+// With TK_KEYS_MEMORY the cache is that of the memory, all of which is visible. TK_KEYS_TOKENS is an
+// encoder's: the keys and values are rows of the batch's own tokens, those of the whole sequence are
+// visible, and io: q, k, v [tokens, kv_heads · head_dim], out. Neither has a window.
+//
 // The context is always cut into spans of TK_SPAN positions whose results are merged in order, so a
 // row depends on its own length only. With `split` the spans of one row are shared out among
 // threads, which meet at a barrier before merging; `partials` is then memory seen by all threads,
 // of tk_attention_partial_bytes(heads, head_dim, context) for each token.
+enum tk_keys { TK_KEYS_CONTEXT = 0, TK_KEYS_MEMORY = 1, TK_KEYS_TOKENS = 2 };
+
 typedef struct tk_attention_shape {
   int32_t heads;
   int32_t kv_heads; // divides heads; query head h reads kv head h / (heads / kv_heads)
@@ -172,6 +180,9 @@ typedef struct tk_attention_shape {
   int32_t decode;  // 1: @decode (one token for each sequence)
   int32_t split;   // 1: see above; with `decode` only
   int32_t context; // with `split`: the longest sequence, as `partials` was sized for
+  int32_t keys;    // tk_keys
+  int32_t k_stride; // TK_KEYS_TOKENS
+  int32_t v_stride;
 } tk_attention_shape;
 
 // ── tk_rope_attention ──────────────────────────────────────────────────────────────────────────
