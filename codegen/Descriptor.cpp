@@ -114,6 +114,13 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
   auto prefill = module.lookupSymbol<sched::ProgramOp>("prefill");
   auto encode = module.lookupSymbol<sched::ProgramOp>("encode");
 
+  // Dynamic scaling keeps cached keys; frequencies in two rows do not go together.
+  int64_t recomputeBeyond = 0;
+  module.walk([&](llm::RopeAnglesOp op) {
+    if (op.getFrequencies().getType().getRank() == 2)
+      recomputeBeyond = op.getOriginal();
+  });
+
   auto attribute = [&](StringRef name) {
     auto number = module->getAttrOfType<IntegerAttr>(name);
     return number ? number.getInt() : 0;
@@ -141,6 +148,7 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i32(attribute("llm.encoder_vocab"))
                                  .i64(memory ? getBlockBytes(memory) : 0)
                                  .i32(attribute("llm.token_types"))
+                                 .i32(recomputeBeyond)
                                  .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,

@@ -244,9 +244,14 @@ FailureOr<DictionaryAttr> Arguments::getMap(StringRef key) {
           builder.getNamedAttr(entry.key, builder.getF64FloatAttr(entry.value.getNumber())));
     else if (const std::string *text = entry.value.asString())
       attributes.push_back(builder.getNamedAttr(entry.key, builder.getStringAttr(*text)));
+    else if (const Value::List *list = entry.value.asList();
+             list && llvm::all_of(*list, [](const Value &item) { return item.isNumber(); }))
+      attributes.push_back(builder.getNamedAttr(
+          entry.key, builder.getF64ArrayAttr(llvm::map_to_vector(
+                         *list, [](const Value &item) { return item.getNumber(); }))));
     else
       return graph.fail(entry.value.place, node.key + "." + key + ": '" + entry.key +
-                                               "' must be a number or text, got " +
+                                               "' must be a number, text or numbers, got " +
                                                entry.value.describe());
   }
   return attributes.empty() ? DictionaryAttr() : builder.getDictionaryAttr(attributes);

@@ -147,4 +147,10 @@ def LLM_KeyRows : LLM_Enum<"KeyRows", "what the rows of K and V are", [
 ]>;
 def LLM_KeyRowsAttr : LLM_EnumAttr<LLM_KeyRows, "key_rows">;
 
+def LLM_BiasIndex : LLM_Enum<"BiasIndex", "what chooses an entry of a score bias", [
+  I32EnumAttrCase<"distance", 0>, // key position - query position
+  I32EnumAttrCase<"key", 1>,      // key position
+]>;
+def LLM_BiasIndexAttr : LLM_EnumAttr<LLM_BiasIndex, "bias_index">;
+
 #endif // TENON_IR_LLMDIALECT_TD

@@ -17,6 +17,7 @@ struct Visible {
   using Element = std::function<Value(Value j, Value h, Value d)>;
   Value count;
   Element key, value;
+  Value firstKey, query; // positions of key 0 and of the token itself
 };
 
 struct AttentionShape {
@@ -24,9 +25,25 @@ struct AttentionShape {
   double scale;
   int64_t window; // 0: none
   double softcap; // 0: none
+  Value bias;     // [heads, N]; null: none
+  BiasIndex biasBy;
+  int64_t biasOrigin;
 };
 
 } // namespace
+
+// The bias of key j for query head g of key head h.
+static Value getBias(ReferenceBuilder &e, const AttentionShape &shape, const Visible &visible,
+                     Value h, Value g, Value j) {
+  Value entry = e.add(e.add(visible.firstKey, j), e.index(shape.biasOrigin));
+  if (shape.biasBy == BiasIndex::distance)
+    entry = e.sub(entry, visible.query);
+  int64_t length = cast<RankedTensorType>(shape.bias.getType()).getDimSize(1);
+  entry = e.create<arith::MaxSIOp>(entry, e.index(0));
+  entry = e.create<arith::MinSIOp>(entry, e.index(length - 1));
+  Value head = e.add(e.mul(h, e.index(shape.heads / shape.kvHeads)), g);
+  return e.at(shape.bias, {head, entry});
+}
 
 // softmax(scale q k^T) v of one token: query and result are [h, g, d].
 static Value attendToken(ReferenceBuilder &e, Value query, const AttentionShape &shape,
@@ -44,6 +61,10 @@ static Value attendToken(ReferenceBuilder &e, Value query, const AttentionShape 
   if (shape.softcap != 0)
     scores = e.generic("hgj: hgj -> hgj", {scores}, e.empty(scoreShape),
                        [&](ValueRange v) { return e.softcap(v[0], shape.softcap); });
+  if (shape.bias)
+    scores = e.generic("hgj: hgj -> hgj", {scores}, e.empty(scoreShape), [&](ValueRange v) {
+      return e.add(v[0], getBias(e, shape, visible, e.loop(0), e.loop(1), e.loop(2)));
+    });
   Value largest = e.generic("hgj: hgj -> hg", {scores}, e.filled(-INFINITY, headShape),
                             [&](ValueRange v) { return e.create<arith::MaximumFOp>(v[1], v[0]); });
   Value weights = e.generic("hgj: hg -> hgj", {largest}, scores,
@@ -67,7 +88,8 @@ static Visible within(ReferenceBuilder &e, const Visible &visible, int64_t windo
   auto shift = [&e, skipped](Visible::Element read) -> Visible::Element {
     return [&e, skipped, read](Value j, Value h, Value d) { return read(e.add(skipped, j), h, d); };
   };
-  return {count, shift(visible.key), shift(visible.value)};
+  return {count, shift(visible.key), shift(visible.value), e.add(visible.firstKey, skipped),
+          visible.query};
 }
 
 // Attention of all tokens; `visibleTo(t)` says what token t could see without a window.
@@ -96,7 +118,9 @@ LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
         value = mapping.lookup(getValue());
   AttentionShape shape{int64_t(getNumHeads()), int64_t(getNumKvHeads()),
                        getHeadDim(),           getScale().convertToDouble(),
-                       int64_t(getWindow()),   getSoftcap().convertToDouble()};
+                       int64_t(getWindow()),   getSoftcap().convertToDouble(),
+                       getBias() ? mapping.lookup(getBias()) : Value(),
+                       getBiasBy(),            int64_t(getBiasOrigin())};
 
   mapping.map(getResult(), attend(e, query, shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t), first, count;
@@ -119,7 +143,7 @@ LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
                     return e.at(rows, {e.add(first, j), e.add(e.mul(h, e.index(dim)), d)});
                   };
                 };
-                return {count, read(key), read(value)};
+                return {count, read(key), read(value), e.index(0), e.indexAt(batch.positions, t)};
               }));
   return success();
 }
@@ -221,7 +245,9 @@ LogicalResult PagedAttentionOp::decompose(OpBuilder &builder, ReferenceMapping &
   CacheType type = getCache().getType();
   AttentionShape shape{int64_t(getNumHeads()), type.getHeads(),
                        type.getHeadDim(),      getScale().convertToDouble(),
-                       int64_t(getWindow()),   getSoftcap().convertToDouble()};
+                       int64_t(getWindow()),   getSoftcap().convertToDouble(),
+                       getBias() ? mapping.lookup(getBias()) : Value(),
+                       getBiasBy(),            int64_t(getBiasOrigin())};
 
   mapping.map(getResult(), attend(e, mapping.lookup(getQuery()), shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t);
@@ -231,9 +257,10 @@ LogicalResult PagedAttentionOp::decompose(OpBuilder &builder, ReferenceMapping &
                     return readCache(e, table, source, sequence, j, h, d);
                   };
                 };
+                Value position = e.indexAt(batch.positions, t);
                 Value count = type.getMemory() ? e.indexAt(batch.memoryLengths, sequence)
-                                               : e.add(e.indexAt(batch.positions, t), e.index(1));
-                return {count, read(cache.key), read(cache.value)};
+                                               : e.add(position, e.index(1));
+                return {count, read(cache.key), read(cache.value), e.index(0), position};
               }));
   return success();
 }

@@ -169,8 +169,19 @@ FailureOr<Value> RopeOp::buildFromTemplate(TemplateArgs &args) {
   // Refuse an incomplete scaling here, where the file's line is known.
   if (failed(frequencies.verify()))
     return failure();
-  Value angles = RopeAnglesOp::create(builder, args.getLoc(), args.getBatch(), frequencies,
-                                      APFloat(frequencies.getAngleFactor()));
+  // Longrope and dynamic scaling go by the length of each sequence.
+  double original = 0, dynamic = 0;
+  if (auto type = scaling ? scaling.getAs<StringAttr>("type") : StringAttr()) {
+    if (type == "longrope" || type == "dynamic")
+      original = scaling.getAs<FloatAttr>("original").getValueAsDouble();
+    if (type == "dynamic")
+      dynamic = scaling.getAs<FloatAttr>("factor").getValueAsDouble();
+  }
+  auto angles = RopeAnglesOp::create(builder, args.getLoc(), args.getBatch(), frequencies,
+                                     APFloat(frequencies.getAngleFactor()), int64_t(original),
+                                     APFloat(dynamic));
+  if (failed(angles.verify()))
+    return failure();
   return RopeOp::create(builder, args.getLoc(), stream.getType(), stream, angles, heads, *style)
       .getResult();
 }
@@ -188,8 +199,81 @@ FailureOr<Value> RepeatKVOp::buildFromTemplate(TemplateArgs &args) {
       .getResult();
 }
 
+namespace {
+// A table of score biases and how attention reads it; without a table there is no bias.
+struct ScoreBias {
+  Value table;
+  BiasIndex by = BiasIndex::distance;
+  int64_t origin = 0;
+};
+} // namespace
+
+// alibi: {length: N = no bias, by: distance, largest: 8, scale: 1, round: no}
+static FailureOr<ScoreBias> getAlibi(TemplateArgs &args, int64_t heads) {
+  TENON_READ(map, args.getMap("alibi"));
+  ScoreBias bias;
+  if (!map)
+    return bias;
+  double length = 0, largest = 8, scale = 1;
+  bool rounded = false;
+  for (NamedAttribute entry : map) {
+    StringRef key = entry.getName();
+    double *place = key == "length" ? &length : key == "largest" ? &largest : &scale;
+    if (auto number = dyn_cast<FloatAttr>(entry.getValue());
+        number && llvm::is_contained({"length", "largest", "scale"}, key)) {
+      *place = number.getValueAsDouble();
+      if (!(*place > 0) || (place == &length && (length > (1 << 24) || length != floor(length))))
+        return args.error("alibi", "'" + key + "' is out of range");
+      continue;
+    }
+    auto text = dyn_cast<StringAttr>(entry.getValue());
+    std::optional<BiasIndex> by =
+        text && key == "by" ? symbolizeBiasIndex(text.getValue()) : std::nullopt;
+    if (by)
+      bias.by = *by;
+    else if (text && key == "round" && text == "bfloat16")
+      rounded = true;
+    else
+      return args.error("alibi", "has no such '" + key +
+                                     "'; accepted: numbers length, largest and scale, by: distance "
+                                     "or key, round: bfloat16");
+  }
+  if (length == 0)
+    return bias;
+  bias.origin = bias.by == BiasIndex::distance ? int64_t(length) - 1 : 0;
+  bias.table = AlibiOp::create(args.getBuilder(), args.getLoc(), heads, int64_t(length),
+                               bias.origin, APFloat(largest), APFloat(scale), rounded);
+  return bias;
+}
+
+// relative_bias: NAME = no bias, buckets: B, max_distance: M, bidirectional: false
+static FailureOr<ScoreBias> getRelativeBias(TemplateArgs &args, int64_t heads) {
+  TENON_READ(buckets, args.getInteger("buckets"));
+  TENON_READ(distance, args.getInteger("max_distance"));
+  TENON_READ(bidirectional, args.getFlag("bidirectional", false));
+  if (distance < 1 || distance > (1 << 24))
+    return args.error("max_distance", "is out of range, got " + Twine(distance));
+  TENON_READ(weight, args.getWeight("relative_bias", ".weight", {buckets, heads}));
+  auto table = RelativeBiasOp::create(args.getBuilder(), args.getLoc(), weight, distance,
+                                      bidirectional);
+  // Refuse odd numbers of buckets here, where the file's line is known.
+  if (failed(table.verify()))
+    return failure();
+  return ScoreBias{table, BiasIndex::distance, distance};
+}
+
+static FailureOr<ScoreBias> getScoreBias(TemplateArgs &args, int64_t heads) {
+  TENON_READ(alibi, getAlibi(args, heads));
+  if (!args.has("relative_bias"))
+    return alibi;
+  if (alibi.table)
+    return args.error("relative_bias", "cannot be added to alibi");
+  return getRelativeBias(args, heads);
+}
+
 // attention: {heads: H, scale: S = head_dim^-0.5, window: W = none, softcap: C = none,
-//             causal: true, over: stream or memory, query: [...], key: [...], value: [...]}
+//             alibi: {...} or relative_bias: NAME, ..., causal: true, over: stream or memory,
+//             query: [...], key: [...], value: [...]}
 FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(heads, args.getInteger("heads"));
   TENON_READ(over, args.getString("over", "stream"));
@@ -222,10 +306,11 @@ FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(softcap, args.getNumber("softcap", 0.0));
   if (softcap < 0 || (softcap == 0 && args.has("softcap")))
     return args.error("softcap", "must be positive");
+  TENON_READ(bias, getScoreBias(args, heads));
   return AttentionOp::create(args.getBuilder(), args.getLoc(), query.getType(), query, key, value,
-                             args.getBatch(), heads, heads, APFloat(scale),
+                             args.getBatch(), bias.table, heads, heads, APFloat(scale),
                              isCross ? KeyRows::memory : KeyRows::tokens, window, APFloat(softcap),
-                             /*bidirectional=*/!causal && !isCross)
+                             bias.by, bias.origin, /*bidirectional=*/!causal && !isCross)
       .getResult();
 }
 

@@ -31,17 +31,21 @@ LogicalResult RopeFrequenciesOp::verify() {
     return success();
   auto name = scaling.getAs<StringAttr>("type");
   if (!name)
-    return emitOpError() << "scaling needs a type: linear, llama3 or yarn";
-  SmallVector<StringRef> keys, optional;
+    return emitOpError() << "scaling needs a type: linear, llama3, yarn, longrope or dynamic";
+  SmallVector<StringRef> keys, optional, lists;
   if (name.getValue() == "linear")
     keys = {"factor"};
   else if (name.getValue() == "llama3")
     keys = {"factor", "low", "high", "original"};
   else if (name.getValue() == "yarn")
     keys = {"factor", "original"}, optional = {"slow", "fast", "attention"};
+  else if (name.getValue() == "longrope")
+    keys = {"original"}, optional = {"factor", "attention"}, lists = {"short", "long"};
+  else if (name.getValue() == "dynamic")
+    keys = {"factor", "original"};
   else
     return emitOpError() << "unknown scaling type '" << name.getValue()
-                         << "'; accepted: linear, llama3, yarn";
+                         << "'; accepted: linear, llama3, yarn, longrope, dynamic";
   for (StringRef key : llvm::concat<StringRef>(keys, optional)) {
     auto value = scaling.getAs<FloatAttr>(key);
     if (!scaling.get(key) && llvm::is_contained(optional, key))
@@ -50,13 +54,26 @@ LogicalResult RopeFrequenciesOp::verify() {
       return emitOpError() << "scaling " << name.getValue() << " needs a positive number '" << key
                            << "'";
   }
+  for (StringRef key : lists) {
+    auto list = scaling.getAs<ArrayAttr>(key);
+    auto isPositive = [](Attribute value) {
+      auto number = dyn_cast<FloatAttr>(value);
+      return number && number.getValueAsDouble() > 0;
+    };
+    if (!list || int64_t(list.size()) != getDim() / 2 || !llvm::all_of(list, isPositive))
+      return emitOpError() << "scaling " << name.getValue() << " needs a list '" << key << "' of "
+                           << getDim() / 2 << " positive numbers, one for each pair";
+  }
   for (NamedAttribute entry : scaling)
     if (entry.getName() != "type" && !llvm::is_contained(keys, entry.getName().getValue()) &&
-        !llvm::is_contained(optional, entry.getName().getValue()))
+        !llvm::is_contained(optional, entry.getName().getValue()) &&
+        !llvm::is_contained(lists, entry.getName().getValue()))
       return emitOpError() << "scaling " << name.getValue() << " has no key '"
                            << entry.getName().getValue() << "'";
   if (name.getValue() == "llama3" && number(scaling, "low") >= number(scaling, "high"))
     return emitOpError() << "scaling llama3 needs low < high";
+  if (name.getValue() == "dynamic" && number(scaling, "factor") < 1)
+    return emitOpError() << "scaling dynamic needs a factor of at least 1";
   return success();
 }
 
@@ -67,6 +84,18 @@ SmallVector<double> RopeFrequenciesOp::evaluate() {
   DictionaryAttr scaling = getScalingAttr();
   if (!scaling)
     return table;
+
+  if (type(scaling) == "dynamic")
+    return table;
+
+  if (type(scaling) == "longrope") {
+    SmallVector<double> rows;
+    for (StringRef key : {"short", "long"})
+      for (auto [frequency, divisor] :
+           llvm::zip_equal(table, scaling.getAs<ArrayAttr>(key).getAsRange<FloatAttr>()))
+        rows.push_back(frequency / divisor.getValueAsDouble());
+    return rows;
+  }
 
   double factor = number(scaling, "factor");
   if (type(scaling) == "linear") {
@@ -107,10 +136,14 @@ SmallVector<double> RopeFrequenciesOp::evaluate() {
 
 double RopeFrequenciesOp::getAngleFactor() {
   DictionaryAttr scaling = getScalingAttr();
-  if (!scaling || type(scaling) != "yarn")
+  if (!scaling || (type(scaling) != "yarn" && type(scaling) != "longrope"))
     return 1;
-  double factor = number(scaling, "factor");
-  return number(scaling, "attention", factor > 1 ? 0.1 * std::log(factor) + 1 : 1);
+  double factor = number(scaling, "factor", 1), usual = 1;
+  if (factor > 1)
+    usual = type(scaling) == "yarn"
+                ? 0.1 * std::log(factor) + 1
+                : std::sqrt(1 + std::log(factor) / std::log(number(scaling, "original")));
+  return number(scaling, "attention", usual);
 }
 
 SmallVector<float> SinusoidalOp::evaluate(int64_t first, int64_t count) {

@@ -38,7 +38,7 @@ public:
                                         std::optional<bool> fallback = std::nullopt) = 0;
   virtual mlir::FailureOr<std::string>
   getString(llvm::StringRef key, std::optional<llvm::StringRef> fallback = std::nullopt) = 0;
-  // A map of numbers (f64) and strings, or null when absent.
+  // A map of numbers (f64), strings and lists of numbers, or null when absent.
   virtual mlir::FailureOr<mlir::DictionaryAttr> getMap(llvm::StringRef key) = 0;
   // Whether the argument is there and is text.
   virtual bool isText(llvm::StringRef key) = 0;

@@ -20,11 +20,12 @@ struct PagedAttention : impl::LLMPagedAttentionBase<PagedAttention> {
           read.getCache().getType().getHeads() != int64_t(op.getNumKvHeads()))
         return;
       OpBuilder builder(op);
-      op.replaceAllUsesWith(PagedAttentionOp::create(builder, op.getLoc(), op.getType(),
-                                                     op.getQuery(), read.getCache(), op.getBatch(),
-                                                     read.getLayer(), op.getNumHeads(),
-                                                     op.getScale(), op.getWindow(), op.getSoftcap())
-                                .getResult());
+      op.replaceAllUsesWith(
+          PagedAttentionOp::create(builder, op.getLoc(), op.getType(), op.getQuery(),
+                                   read.getCache(), op.getBatch(), op.getBias(), read.getLayer(),
+                                   op.getNumHeads(), op.getScale(), op.getWindow(), op.getSoftcap(),
+                                   op.getBiasBy(), op.getBiasOrigin())
+              .getResult());
       op.erase();
       if (read->use_empty())
         read.erase();

@@ -28,7 +28,8 @@ typedef struct tenon_batch {
   const int32_t *positions;   // [T] position of each token in its sequence, from 0
   const int32_t *sequence_of; // [T] sequence index of each token
   const int32_t *starts;      // [S + 1] first token of each sequence
-  const int32_t *lengths;     // [S] cached positions of each sequence once this step is done
+  const int32_t *lengths;     // [S] cached positions of each sequence once this step is done, however
+                              // many batches it takes
   const int32_t *block_table; // [S, max_blocks] physical block of each logical block
   const int32_t *scored_rows; // [R] token rows to be scored, ascending
   const int32_t *types;       // [T] token types; null where the model has none
@@ -139,6 +140,9 @@ typedef struct tenon_compiled {
   int32_t encoder_vocab;
   int64_t memory_block_bytes;
   int32_t token_types; // how many there are; 0: the model does not ask
+  // A sequence that grows beyond so many tokens is computed anew from its first token: its rotary
+  // frequencies are others then (longrope). 0: never.
+  int32_t recompute_beyond;
 } tenon_compiled;
 
 #endif // TENON_KERNEL_ABI_H

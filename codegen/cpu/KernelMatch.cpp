@@ -110,6 +110,15 @@ private:
     return body.getTerminator()->getNumOperands() == 1 && yields(value);
   }
 
+  // Inputs, then the result.
+  SmallVector<unsigned> getOperands(ArrayRef<Value> inputs) {
+    SmallVector<unsigned> io;
+    for (Value value : inputs)
+      io.push_back(*input(value));
+    io.push_back(output());
+    return io;
+  }
+
   int32_t stride(Value value) {
     return sched::getRowStride(cast<MemRefType>(stage.getOperand(*input(value)).getType()));
   }
@@ -353,6 +362,8 @@ private:
     shape.rotary_dim = getColumns(op);
     shape.out_stride = outputStride();
     shape.factor = op.getFactor().convertToDouble();
+    shape.original = op.getOriginal();
+    shape.dynamic = op.getDynamic().convertToDouble();
     return makeMatch("tk_rope_angles", shape, {*input(op.getFrequencies()), output()});
   }
 
@@ -402,12 +413,24 @@ private:
     shape.window = op.getWindow();
     shape.decode = isDecode;
     shape.keys = cache.getMemory() ? TK_KEYS_MEMORY : TK_KEYS_CONTEXT;
+    setBias(op, shape);
     return shape;
+  }
+
+  template <typename Op> static void setBias(Op op, tk_attention_shape &shape) {
+    if (!op.getBias())
+      return;
+    shape.bias = op.getBiasBy() == BiasIndex::distance ? TK_BIAS_DISTANCE : TK_BIAS_KEY;
+    shape.bias_length = op.getBias().getType().getColumns();
+    shape.bias_origin = op.getBiasOrigin();
   }
 
   // An encoder's: keys and values are rows of the batch.
   std::optional<KernelMatch> encoderAttention(AttentionOp op) {
-    if (!op.getBidirectional() || !areInputs({op.getQuery(), op.getKey(), op.getValue()}))
+    SmallVector<Value> needed{op.getQuery(), op.getKey(), op.getValue()};
+    if (op.getBias())
+      needed.push_back(op.getBias());
+    if (!op.getBidirectional() || !areInputs(needed))
       return std::nullopt;
     tk_attention_shape shape = {};
     shape.heads = op.getNumHeads();
@@ -421,10 +444,8 @@ private:
     shape.scale = op.getScale().convertToDouble();
     shape.softcap = op.getSoftcap().convertToDouble();
     shape.keys = TK_KEYS_TOKENS;
-    return makeMatch(
-        "tk_attention", shape,
-        {*input(op.getQuery()), *input(op.getKey()), *input(op.getValue()), output()},
-        tk_attention_scratch(&shape));
+    setBias(op, shape);
+    return makeMatch("tk_attention", shape, getOperands(needed), tk_attention_scratch(&shape));
   }
 
   std::optional<KernelMatch> attention() {
@@ -432,12 +453,15 @@ private:
     if (auto op = ops.size() == 1 ? dyn_cast<AttentionOp>(ops[0]) : AttentionOp())
       return encoderAttention(op);
     auto op = take<PagedAttentionOp>(next);
-    if (!op || next != ops.size() || !areInputs({op.getQuery(), op.getCache()}))
+    if (!op || next != ops.size())
+      return std::nullopt;
+    SmallVector<Value> needed{op.getQuery(), op.getCache()};
+    if (op.getBias())
+      needed.push_back(op.getBias());
+    if (!areInputs(needed))
       return std::nullopt;
     tk_attention_shape shape = attentionShape(op, stride(op.getQuery()));
-    return makeMatch("tk_attention", shape,
-                     {*input(op.getQuery()), *input(op.getCache()), output()},
-                     tk_attention_scratch(&shape));
+    return makeMatch("tk_attention", shape, getOperands(needed), tk_attention_scratch(&shape));
   }
 
   // rope, rope, kv_append, paged_attention
@@ -453,9 +477,13 @@ private:
       std::swap(query, key);
     if (op.getQuery() != query || append.getKey() != key || op.getCache() != append ||
         query.getAngles() != key.getAngles() || query.getStyle() != key.getStyle() ||
-        !yieldsOnly(op) ||
-        !areInputs({query.getInput(), key.getInput(), append.getValue(), query.getAngles(),
-                    append.getCache()}))
+        !yieldsOnly(op))
+      return std::nullopt;
+    SmallVector<Value> needed{query.getInput(), key.getInput(), append.getValue(),
+                              query.getAngles(), append.getCache()};
+    if (op.getBias())
+      needed.push_back(op.getBias());
+    if (!areInputs(needed))
       return std::nullopt;
     tk_rope_attention_shape shape = {};
     shape.attention = attentionShape(op, stride(query.getInput()));
@@ -464,10 +492,11 @@ private:
     shape.rotary_dim = getColumns(query.getAngles());
     shape.style = getStyle(query.getStyle());
     shape.angles_stride = stride(query.getAngles());
-    return makeMatch("tk_rope_attention", shape,
-                     {*input(query.getInput()), *input(key.getInput()), *input(append.getValue()),
-                      *input(query.getAngles()), *input(append.getCache()), output()},
-                     tk_rope_attention_scratch(&shape));
+    SmallVector<unsigned> io;
+    for (Value value : needed)
+      io.push_back(*input(value));
+    io.push_back(output());
+    return makeMatch("tk_rope_attention", shape, io, tk_rope_attention_scratch(&shape));
   }
 
   //===--------------------------------------------------------------------===//

@@ -20,6 +20,7 @@
 
 #include "cache.h"
 #include "pairs.h"
+#include "score_bias.h"
 #include "vmath.h"
 
 namespace {
@@ -159,8 +160,8 @@ TK_INLINE void scorePairs(const Step &step, const float *queries, int vectors, f
 
 // Rows firstRow .. firstRow + rows - 1 of a sequence's (token, head of the group) pairs.
 TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const KeyRows &source,
-                           float *out, const tenon_env *env, int64_t sequence, int64_t head,
-                           int64_t firstRow, int64_t rows) {
+                           const float *bias, float *out, const tenon_env *env, int64_t sequence,
+                           int64_t head, int64_t firstRow, int64_t rows) {
   const tenon_batch &batch = *env->batch;
   Cache cache = {(char *)source.pool, s.kv_heads, s.head_dim, s.kv_dtype};
   bool isCached = s.keys != TK_KEYS_TOKENS;
@@ -177,7 +178,8 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
   float *scores = values + Keys * dim;              // [64 keys][64]
   float *maxima = scores + Keys * Queries;          // [64]
   float *sums = maxima + Queries;                   // [64]
-  int32_t *positions = (int32_t *)(sums + Queries); // [64]
+  int32_t *positions = (int32_t *)(sums + Queries); // [64], the last that a row sees
+  int32_t own[Queries];
 
   for (int64_t i = 0; i < dim * Queries; i += 16) {
     store(queries + i, (Vec)0.0f);
@@ -188,6 +190,7 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
     sums[i] = 0;
     int64_t token = firstToken + (firstRow + least(i, rows - 1)) / group;
     positions[i] = (int32_t)lastVisible(s, batch, token);
+    own[i] = batch.positions[token];
     if (i >= rows)
       continue;
     const float *x = q + token * s.q_stride + (head * group + (firstRow + i) % group) * s.head_dim;
@@ -220,6 +223,7 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
 
     bool whole = first + Keys - 1 <= lowest && (!s.window || first > highest - s.window);
     float scales[Queries];
+    BlockBias blockBias(s, bias, head, firstRow, own, first);
     for (int v = 0; v < vectors; ++v) {
       IVec position = loadAs<IVec>(positions + 16 * v);
       Vec old = load(maxima + 16 * v), largest = old;
@@ -227,13 +231,15 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
         Vec score = load(scores + j * Queries + 16 * v);
         if (s.softcap != 0)
           score = s.softcap * hyperbolicTangent(score / s.softcap);
+        if (s.bias)
+          score = score + blockBias.at(j, 16 * v);
         if (!whole) {
           int32_t key = (int32_t)(first + j);
           score = position >= key ? score : -__builtin_inff();
           if (s.window)
             score = position - s.window < key ? score : -__builtin_inff();
         }
-        if (s.softcap != 0 || !whole)
+        if (s.softcap != 0 || s.bias || !whole)
           store(scores + j * Queries + 16 * v, score);
         largest = greater(score, largest);
       }

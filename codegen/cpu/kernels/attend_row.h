@@ -16,6 +16,7 @@
 
 #include "cache.h"
 #include "pairs.h"
+#include "score_bias.h"
 #include "vmath.h"
 
 namespace {
@@ -128,6 +129,7 @@ TK_INLINE void addValuePairs(const Cache &cache, const int32_t *blocks, int64_t 
 // What one row needs of its shape, and its part of scratch.
 struct RowAttention {
   const tk_attention_shape &s;
+  const float *bias; // null: none
   Cache cache;
   const int32_t *blocks;
   int64_t head;            // kv head
@@ -141,8 +143,8 @@ struct RowAttention {
   float *scores; // [group][TK_SPAN], then exp(score - max); with `pairs` the latter in bf16
 };
 
-TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, const tenon_env *env,
-                                    int64_t row, int64_t head) {
+TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, const float *bias,
+                                    const tenon_env *env, int64_t row, int64_t head) {
   const tenon_batch &batch = *env->batch;
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
   int64_t position = lastVisible(s, batch, row);
@@ -154,6 +156,7 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
   float *scores = keys + TENON_BLOCK_TOKENS * dim;
   float *max = scores + group * TK_SPAN;
   return {s,
+          bias,
           cache,
           keyBlocksOf(s, batch, batch.sequence_of[row]),
           head,
@@ -225,6 +228,8 @@ TK_INLINE void attendSpan(const RowAttention &a, int64_t span) {
                           : dotRows<1>(false, a.q + i * a.dim, a.keys, a.dim);
       if (a.s.softcap != 0)
         score = a.s.softcap * hyperbolicTangent(score / a.s.softcap);
+      if (a.s.bias)
+        score = score + biasOfKeys(a.s, a.bias, a.head * a.group + i, at, a.position);
       score = position >= (int32_t)begin ? score : NegativeInfinity;
       score = position < (int32_t)end ? score : NegativeInfinity;
       store(a.scores + i * TK_SPAN + at % TK_SPAN, score);
@@ -345,14 +350,14 @@ TK_INLINE void mergePartials(const tk_attention_shape &s, float *partials, const
 // Decode attention of the whole batch. prepare(attention, row, isLast) loads the queries, and
 // appends the new key and value if asked to: the owner of the last span is the only reader of them.
 template <class F>
-TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, float *out, float *partials,
-                           const tenon_env *env, F prepare) {
+TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, const float *bias, float *out,
+                           float *partials, const tenon_env *env, F prepare) {
   int64_t rows = env->batch->tokens;
   if (!s.split || env->threads == 1) {
     Range share = shareOf(rows * s.kv_heads, env);
     for (int64_t item = share.begin; item < share.end; ++item) {
       int64_t row = item / s.kv_heads, head = item % s.kv_heads;
-      RowAttention a = rowAttention(s, pool, env, row, head);
+      RowAttention a = rowAttention(s, pool, bias, env, row, head);
       prepare(a, row, true);
       attendRow(a, out + row * s.out_stride + head * a.group * s.head_dim);
     }
@@ -361,13 +366,13 @@ TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, float *out, 
   // (row, span, kv head) in that order; every thread counts them and takes its own run.
   int64_t total = 0;
   for (int64_t row = 0; row < rows; ++row) {
-    RowAttention a = rowAttention(s, pool, env, row, 0);
+    RowAttention a = rowAttention(s, pool, bias, env, row, 0);
     total += (a.position / TK_SPAN - a.first / TK_SPAN + 1) * s.kv_heads;
   }
   Range share = shareOf(total, env);
   int64_t item = 0;
   for (int64_t row = 0; row < rows && item < share.end; ++row) {
-    RowAttention a = rowAttention(s, pool, env, row, 0);
+    RowAttention a = rowAttention(s, pool, bias, env, row, 0);
     int64_t firstSpan = a.first / TK_SPAN, spans = a.position / TK_SPAN - firstSpan + 1;
     int64_t from = most(share.begin - item, 0), to = least(share.end - item, spans * s.kv_heads);
     for (int64_t i = from; i < to; ++i) {

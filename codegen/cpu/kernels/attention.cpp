@@ -1,6 +1,6 @@
 // tk_attention: paged attention with causal visibility by position, grouped queries, an optional
-// window and softcap; over an encoder's memory, and bidirectional over the batch's own rows. Decode
-// attends one row at a time, prefill blocks of rows.
+// window, softcap and score bias; over an encoder's memory, and bidirectional over the batch's own
+// rows. Decode attends one row at a time, prefill blocks of rows.
 #include "attend_block.h"
 #include "attend_row.h"
 
@@ -8,9 +8,11 @@ TK_KERNEL(tk_attention) {
   const auto &s = *(const tk_attention_shape *)shape;
   const float *q = (const float *)io[0];
   bool isCached = s.keys != TK_KEYS_TOKENS;
-  float *out = (float *)io[isCached ? 2 : 3];
+  void *const *next = io + (isCached ? 2 : 3);
+  const float *bias = s.bias ? (const float *)*next++ : nullptr;
+  float *out = (float *)*next++;
   if (s.decode && isCached) {
-    attendBatch(s, io[1], out, s.split ? (float *)io[3] : nullptr, env,
+    attendBatch(s, io[1], bias, out, s.split ? (float *)*next : nullptr, env,
                 [&](const RowAttention &a, int64_t row, bool) __attribute__((always_inline)) {
                   for (int64_t i = 0; i < a.group; ++i)
                     setQuery(a, i, q + row * s.q_stride + (a.head * a.group + i) * s.head_dim);
@@ -27,6 +29,7 @@ TK_KERNEL(tk_attention) {
     for (int64_t first = 0; first < rows; first += Queries)
       for (int64_t head = 0; head < s.kv_heads; ++head)
         if (item++ % env->threads == env->thread)
-          attendBlock(s, q, source, out, env, sequence, head, first, least(Queries, rows - first));
+          attendBlock(s, q, source, bias, out, env, sequence, head, first,
+                      least(Queries, rows - first));
   }
 }

@@ -44,6 +44,12 @@ enum tk_rope_style {
   TK_ROPE_INTERLEAVED = 1, // pairs (2i, 2i + 1)
 };
 
+enum tk_bias {
+  TK_BIAS_NONE = 0,
+  TK_BIAS_DISTANCE = 1, // by key position - query position
+  TK_BIAS_KEY = 2,      // by key position
+};
+
 // Rows that are brought into scratch at a time.
 #define TK_ROW_BLOCK 64
 
@@ -124,10 +130,15 @@ typedef struct tk_norm_shape {
 // ── tk_rope_angles ─────────────────────────────────────────────────────────────────────────────
 // out[t] = factor · (cos(p·f[0]) ... cos(p·f[d/2-1]), sin(p·f[0]) ... sin(p·f[d/2-1])),  p =
 // positions[t] io: inv_freq (PLAIN_F64 [d/2]), out [tokens, d]
+//
+// For sequences of L > original tokens: with `dynamic` F, f[i] · s^(-i / (d/2 - 1)) in place of f[i],
+// s = F·L/original - F + 1; without, the second row of inv_freq [2, d/2].
 typedef struct tk_rope_angles_shape {
   int32_t rotary_dim; // d, even
   int32_t out_stride;
-  float factor; // attention factor of YaRN and longrope, else 1
+  float factor;     // attention factor of YaRN and longrope, else 1
+  int32_t original; // 0: none
+  float dynamic;    // 0: none
 } tk_rope_angles_shape;
 
 // ── tk_rope ────────────────────────────────────────────────────────────────────────────────────
@@ -155,11 +166,15 @@ typedef struct tk_kv_append_shape {
 
 // ── tk_attention ───────────────────────────────────────────────────────────────────────────────
 // Key j is visible to the token at position p of the same sequence if p - window < j <= p.
-// io: q [tokens, heads · head_dim], cache, out [tokens, heads · head_dim], [split: partials]
+// io: q [tokens, heads · head_dim], cache, [bias], out [tokens, heads · head_dim], [split: partials]
+//
+// `bias` is a table [heads, bias_length] (PLAIN_F32). What it has at
+// clamp(x + bias_origin, 0, bias_length - 1) is added to a score behind scale and softcap, x being
+// j - p or j.
 //
 // With TK_KEYS_MEMORY the cache is that of the memory, all of which is visible. TK_KEYS_TOKENS is an
 // encoder's: the keys and values are rows of the batch's own tokens, those of the whole sequence are
-// visible, and io: q, k, v [tokens, kv_heads · head_dim], out. Neither has a window.
+// visible, and io: q, k, v [tokens, kv_heads · head_dim], [bias], out. Neither has a window.
 //
 // The context is always cut into spans of TK_SPAN positions whose results are merged in order, so a
 // row depends on its own length only. With `split` the spans of one row are shared out among
@@ -183,12 +198,15 @@ typedef struct tk_attention_shape {
   int32_t keys;    // tk_keys
   int32_t k_stride; // TK_KEYS_TOKENS
   int32_t v_stride;
+  int32_t bias;    // tk_bias
+  int32_t bias_length;
+  int32_t bias_origin;
 } tk_attention_shape;
 
 // ── tk_rope_attention ──────────────────────────────────────────────────────────────────────────
 // @decode only: rotates q and k, appends k and v to the cache, attends. Each thread owns whole
 // (sequence, kv head) pairs, so no barrier is needed in between (with `split`: one, before
-// merging). io: q, k, v, angles, cache, out, [split: partials]
+// merging). io: q, k, v, angles, cache, [bias], out, [split: partials]
 typedef struct tk_rope_attention_shape {
   tk_attention_shape attention; // `decode` must be 1
   int32_t k_stride;
