@@ -143,7 +143,7 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i64(getWeightBytes(module))
                                  .i64(digestPlaceholder)
                                  .add(getHidden(object, prefill ? prefill : encode, "logits"))
-                                 .add(getHidden(object, prefill ? encode : nullptr, "memory"))
+                                 .add(getHidden(object, prefill ? encode : sched::ProgramOp(), "memory"))
                                  .i32(memoryLayers)
                                  .i32(attribute("llm.encoder_vocab"))
                                  .i64(memory ? getBlockBytes(memory) : 0)

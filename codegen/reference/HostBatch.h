@@ -29,11 +29,13 @@ struct HostBatch {
   int64_t getScored() const { return int64_t(scoredRows.size()); }
   // Rows that llm.kv_read gives.
   int64_t getContext() const;
+  int64_t getMemory() const;
   tenon_batch get() const;
 };
 
-// What the rows of a value are: those of tokens, of tokens to be scored, or of cached positions.
-enum class RowKind { tokens, scored, context };
+// What the rows of a value are: those of tokens, of tokens to be scored, of cached positions, or of
+// what an encoder has left.
+enum class RowKind { tokens, scored, context, memory };
 
 struct HostRows {
   RowKind kind = RowKind::tokens;

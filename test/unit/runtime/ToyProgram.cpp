@@ -103,4 +103,5 @@ const tenon_compiled toyCompiled = {TENON_KERNEL_ABI,
                                     0,
                                     0,
                                     0,
+                                    0,
                                     0};
