@@ -126,30 +126,31 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
     return number ? number.getInt() : 0;
   };
   ArenaSize arena = getArenaSize(module);
-  llvm::Constant *compiled = Fields(object)
-                                 .i32(TENON_KERNEL_ABI)
-                                 .i32(variants.size())
-                                 .add(variantTable)
-                                 .text(target)
-                                 .i32(maxThreads)
-                                 .i32(attribute("llm.vocab"))
-                                 .i32(layers)
-                                 .i32(attribute("llm.context"))
-                                 .i64(arena.tokenBytes)
-                                 .i64(arena.scoredBytes)
-                                 .i64(0) // logits come first; see sched-plan-buffers
-                                 .i32(cache ? getCacheType(cache.getElementType()) : TENON_F32)
-                                 .i64(cache ? getBlockBytes(cache) : 0)
-                                 .i64(getWeightBytes(module))
-                                 .i64(digestPlaceholder)
-                                 .add(getHidden(object, prefill ? prefill : encode, "logits"))
-                                 .add(getHidden(object, prefill ? encode : sched::ProgramOp(), "memory"))
-                                 .i32(memoryLayers)
-                                 .i32(attribute("llm.encoder_vocab"))
-                                 .i64(memory ? getBlockBytes(memory) : 0)
-                                 .i32(attribute("llm.token_types"))
-                                 .i32(recomputeBeyond)
-                                 .make();
+  llvm::Constant *compiled =
+      Fields(object)
+          .i32(TENON_KERNEL_ABI)
+          .i32(variants.size())
+          .add(variantTable)
+          .text(target)
+          .i32(maxThreads)
+          .i32(attribute("llm.vocab"))
+          .i32(layers)
+          .i32(attribute("llm.context"))
+          .i64(arena.tokenBytes)
+          .i64(arena.scoredBytes)
+          .i64(0) // logits come first; see sched-plan-buffers
+          .i32(cache ? getCacheType(cache.getElementType()) : TENON_F32)
+          .i64(cache ? getBlockBytes(cache) : 0)
+          .i64(getWeightBytes(module))
+          .i64(digestPlaceholder)
+          .add(getHidden(object, prefill ? prefill : encode, "logits"))
+          .add(getHidden(object, prefill ? encode : sched::ProgramOp(), "memory"))
+          .i32(memoryLayers)
+          .i32(attribute("llm.encoder_vocab"))
+          .i64(memory ? getBlockBytes(memory) : 0)
+          .i32(attribute("llm.token_types"))
+          .i32(recomputeBeyond)
+          .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,
                                llvm::GlobalValue::ExternalLinkage, compiled, "tenon_compiled");

@@ -449,9 +449,9 @@ private:
 
   void addCache(llm::CacheType type, llvm::Value *data) {
     int64_t heads = type.getHeads(), dim = type.getHeadDim(), head = TENON_BLOCK_TOKENS * dim;
-    llvm::Value *blocks =
-        load(b.getInt64Ty(), env,
-             type.getMemory() ? offsetof(tenon_env, memory_blocks) : offsetof(tenon_env, cache_blocks));
+    llvm::Value *blocks = load(b.getInt64Ty(), env,
+                               type.getMemory() ? offsetof(tenon_env, memory_blocks)
+                                                : offsetof(tenon_env, cache_blocks));
     llvm::Value *sizes[] = {blocks, constant(heads), constant(TENON_BLOCK_TOKENS), constant(dim)};
     llvm::Value *blockStrides[] = {constant(2 * heads * head), constant(head), constant(dim),
                                    constant(1)};

@@ -84,10 +84,9 @@ private:
         .Case([&](sched::CacheOp layer) {
           int64_t stride = layer.getLayer() * getBlockBytes(layer.getType());
           bool isMemory = layer.getType().getMemory();
-          pointers[layer] =
-              builder.CreatePtrAdd(isMemory ? memoryCache : cache,
-                                   builder.CreateMul(isMemory ? memoryBlocks : cacheBlocks,
-                                                     builder.getInt64(stride)));
+          pointers[layer] = builder.CreatePtrAdd(
+              isMemory ? memoryCache : cache,
+              builder.CreateMul(isMemory ? memoryBlocks : cacheBlocks, builder.getInt64(stride)));
         })
         .Case([&](sched::BarrierOp) {
           auto type = llvm::FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);

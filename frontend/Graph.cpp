@@ -5,8 +5,8 @@
 //       - rms_norm: {...}
 //       - linear: {...}
 //
-// `repeat`, `sequence`, `residual`, `mark`, `encoder` and `when` are the frontend's own. Every other
-// mnemonic is an operation with TemplateOpInterface, of which nothing else is known here.
+// `repeat`, `sequence`, `residual`, `mark`, `encoder` and `when` are the frontend's own. Every
+// other mnemonic is an operation with TemplateOpInterface, of which nothing else is known here.
 //
 // An encoder becomes a function of its own, whose result is an argument of the decoder:
 //
@@ -534,8 +534,7 @@ static void setTableSizes(ModuleOp module) {
     module->setAttr(attribute, Builder(module.getContext()).getI64IntegerAttr(rows));
   };
   if (auto encoder = module.lookupSymbol<func::FuncOp>("encoder"))
-    encoder.walk(
-        [&](llm::EmbeddingOp op) { set("llm.encoder_vocab", op.getTable().getType()); });
+    encoder.walk([&](llm::EmbeddingOp op) { set("llm.encoder_vocab", op.getTable().getType()); });
   module.walk([&](llm::TypeEmbeddingOp op) { set("llm.token_types", op.getTable().getType()); });
 }
 
@@ -567,8 +566,7 @@ llvm::Expected<Graph> GraphBuilder::build(const Architecture &architecture,
   if (built && memory && memory.use_empty())
     (void)fail(architecture.getGraph().place,
                "no attention reads the encoder's memory; accepted: attention: {over: memory, ...}");
-  if (!error.empty() || !built ||
-      failed(finish(function, "logits", architecture.getGraph().place)))
+  if (!error.empty() || !built || failed(finish(function, "logits", architecture.getGraph().place)))
     return llvm::createStringError(error);
 
   auto setNumber = [&](StringRef attribute, StringRef parameter) {

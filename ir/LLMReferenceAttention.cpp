@@ -116,11 +116,15 @@ LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
   const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
   Value query = mapping.lookup(getQuery()), key = mapping.lookup(getKey()),
         value = mapping.lookup(getValue());
-  AttentionShape shape{int64_t(getNumHeads()), int64_t(getNumKvHeads()),
-                       getHeadDim(),           getScale().convertToDouble(),
-                       int64_t(getWindow()),   getSoftcap().convertToDouble(),
+  AttentionShape shape{int64_t(getNumHeads()),
+                       int64_t(getNumKvHeads()),
+                       getHeadDim(),
+                       getScale().convertToDouble(),
+                       int64_t(getWindow()),
+                       getSoftcap().convertToDouble(),
                        getBias() ? mapping.lookup(getBias()) : Value(),
-                       getBiasBy(),            int64_t(getBiasOrigin())};
+                       getBiasBy(),
+                       int64_t(getBiasOrigin())};
 
   mapping.map(getResult(), attend(e, query, shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t), first, count;
@@ -165,8 +169,7 @@ static Place placeOf(ReferenceBuilder &e, Value table, Value cache, Value sequen
                      Value position) {
   Value slots = e.index(cast<RankedTensorType>(cache.getType()).getDimSize(2));
   Value entry = e.create<arith::DivUIOp>(position, slots);
-  return {e.indexAt(table, {sequence, entry}),
-          e.create<arith::RemUIOp>(position, slots)};
+  return {e.indexAt(table, {sequence, entry}), e.create<arith::RemUIOp>(position, slots)};
 }
 
 static Value readCache(ReferenceBuilder &e, Value table, Value cache, Value sequence,
@@ -243,11 +246,15 @@ LogicalResult PagedAttentionOp::decompose(OpBuilder &builder, ReferenceMapping &
   const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
   const ReferenceCache &cache = mapping.lookupCache(getCache());
   CacheType type = getCache().getType();
-  AttentionShape shape{int64_t(getNumHeads()), type.getHeads(),
-                       type.getHeadDim(),      getScale().convertToDouble(),
-                       int64_t(getWindow()),   getSoftcap().convertToDouble(),
+  AttentionShape shape{int64_t(getNumHeads()),
+                       type.getHeads(),
+                       type.getHeadDim(),
+                       getScale().convertToDouble(),
+                       int64_t(getWindow()),
+                       getSoftcap().convertToDouble(),
                        getBias() ? mapping.lookup(getBias()) : Value(),
-                       getBiasBy(),            int64_t(getBiasOrigin())};
+                       getBiasBy(),
+                       int64_t(getBiasOrigin())};
 
   mapping.map(getResult(), attend(e, mapping.lookup(getQuery()), shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t);

@@ -38,8 +38,7 @@ FailureOr<Value> PositionEmbeddingOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(name, args.getString("sinusoidal"));
   std::optional<SinusoidOrder> order = symbolizeSinusoidOrder(name);
   if (!order)
-    return args.error("sinusoidal",
-                      "unknown order '" + name + "'; accepted: interleaved, halves");
+    return args.error("sinusoidal", "unknown order '" + name + "'; accepted: interleaved, halves");
   if (rows < 1 || columns < 1)
     return args.error("", "a table has rows and columns, not " + Twine(rows) + " and " +
                               Twine(columns));
@@ -254,8 +253,8 @@ static FailureOr<ScoreBias> getRelativeBias(TemplateArgs &args, int64_t heads) {
   if (distance < 1 || distance > (1 << 24))
     return args.error("max_distance", "is out of range, got " + Twine(distance));
   TENON_READ(weight, args.getWeight("relative_bias", ".weight", {buckets, heads}));
-  auto table = RelativeBiasOp::create(args.getBuilder(), args.getLoc(), weight, distance,
-                                      bidirectional);
+  auto table =
+      RelativeBiasOp::create(args.getBuilder(), args.getLoc(), weight, distance, bidirectional);
   // Refuse odd numbers of buckets here, where the file's line is known.
   if (failed(table.verify()))
     return failure();

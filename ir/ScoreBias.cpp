@@ -1,5 +1,5 @@
-// The tables behind `llm.alibi` (arXiv:2108.12409) and `llm.relative_bias` (arXiv:1910.10683): a row
-// for each head, an entry for each distance or position.
+// The tables behind `llm.alibi` (arXiv:2108.12409) and `llm.relative_bias` (arXiv:1910.10683): a
+// row for each head, an entry for each distance or position.
 #include "ir/LLM.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -14,10 +14,10 @@ namespace tenon::llm {
 
 LogicalResult AlibiOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  types.push_back(WeightType::get(context,
-                                  {std::max<int64_t>(adaptor.getHeads(), 1),
-                                   std::max<int64_t>(adaptor.getLength(), 1)},
-                                  Storage::F32));
+  types.push_back(WeightType::get(
+      context,
+      {std::max<int64_t>(adaptor.getHeads(), 1), std::max<int64_t>(adaptor.getLength(), 1)},
+      Storage::F32));
   return success();
 }
 
@@ -70,7 +70,8 @@ LogicalResult RelativeBiasOp::inferReturnTypes(MLIRContext *context, std::option
 
 LogicalResult RelativeBiasOp::verify() {
   // Half of the buckets of each direction hold one distance each.
-  int64_t buckets = getInput().getType().getRows(), each = getBidirectional() ? buckets / 2 : buckets;
+  int64_t buckets = getInput().getType().getRows(),
+          each = getBidirectional() ? buckets / 2 : buckets;
   if (each < 2 || each % 2 || (getBidirectional() && buckets % 2))
     return emitOpError() << "cannot halve " << buckets << " buckets"
                          << (getBidirectional() ? " for each direction" : "");

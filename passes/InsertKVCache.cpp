@@ -118,8 +118,8 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
       if (isa<RankedTensorType>(argument.getType()))
         memory = argument;
     if (!memory || !encoder)
-      return attentions.front().emitError()
-             << "attends to a memory, which needs a function @encoder and its result as an argument";
+      return attentions.front().emitError() << "attends to a memory, which needs a function "
+                                               "@encoder and its result as an argument";
     std::optional<unsigned> result = getNamedResult(encoder, "memory");
     if (!result)
       return encoder.emitError() << "has no result named \"memory\"";

@@ -48,7 +48,7 @@ Engine::Engine(const tenon_compiled &compiled, const Artefact &artefact,
 }
 
 void Engine::check(const std::vector<Work> &works, bool encodes) const {
-  const int32_t vocabulary = encodes && hasMemory() ? compiled.encoder_vocab : compiled.vocab;
+  const int32_t vocabulary = encodes ? encoderVocab() : vocab();
   for (const Work &work : works) {
     for (int i = 0; i < work.count; ++i) {
       if (work.ids[i] < 0 || work.ids[i] >= vocabulary)
@@ -202,8 +202,8 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
   services.matmul =
       program != chosen.decode && T >= oneDnnTokens && !oneDnnFailed() ? matmul : nullptr;
   team.run([&](int thread) {
-    tenon_env env = {&batch, &services,   scratch.data() + thread * scratchStride,
-                     thread, team.size(), kvPool.blocks(),
+    tenon_env env = {&batch, &services,     scratch.data() + thread * scratchStride,
+                     thread, team.size(),   kvPool.blocks(),
                      &team,  memory.base(), memory.blocks()};
     program(&env, arena.data(), artefact.weights(), kvPool.base());
   });
@@ -218,8 +218,7 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
     const Piece &piece = pieces[sequenceOf[token]];
     row.work = piece.work;
     row.token = piece.first + token - starts[sequenceOf[token]];
-    row.logits =
-        hasLogits ? reinterpret_cast<const float *>(logits) + r * compiled.vocab : nullptr;
+    row.logits = hasLogits ? reinterpret_cast<const float *>(logits) + r * compiled.vocab : nullptr;
     for (int h = 0; h < hidden.count; ++h)
       row.hiddens[h] = reinterpret_cast<const float *>(arena.data() + T * hidden.offsets[h]) +
                        int64_t(token) * hidden.width;

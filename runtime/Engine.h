@@ -6,9 +6,9 @@
 //                                        (and 64 scored rows, which bounds the logits)
 //        wave 1:  A A A B C C C …        wave 2:  C C C …
 //
-// An encoder sees sequences whole: encode(works) runs as many in a wave as it would take tokens, and
-// at least one. What the encoder of an encoder-decoder makes of a text goes to a pool of its own, the
-// memory's, from which each step over the sequence that belongs to it reads.
+// An encoder sees sequences whole: encode(works) runs as many in a wave as it would take tokens,
+// and at least one. What the encoder of an encoder-decoder makes of a text goes to a pool of its
+// own, the memory's, from which each step over the sequence that belongs to it reads.
 //
 // Rows are answered through a sink while their wave's results lie in the arena.
 #ifndef TENON_RUNTIME_ENGINE_H
@@ -39,9 +39,9 @@ struct Work {
 
 // A scored row; valid during the sink's call only.
 struct Row {
-  int work;            // index into the step's works
-  int token;           // index into the work's ids
-  const float *logits; // [vocab]; null where a memory is made
+  int work;                           // index into the step's works
+  int token;                          // index into the work's ids
+  const float *logits;                // [vocab]; null where a memory is made
   std::vector<const float *> hiddens; // one row of each hidden state; empty unless compiled in
 };
 using RowSink = std::function<void(const Row &)>;
@@ -66,6 +66,8 @@ public:
   KvPool &pool() { return kvPool; }
   KvPool &memoryPool() { return memory; }
   int vocab() const { return compiled.vocab; }
+  // Of what encode() takes.
+  int encoderVocab() const { return hasMemory() ? compiled.encoder_vocab : compiled.vocab; }
   int context() const { return compiled.context; }
   int threads() const { return team.size(); }
   const tenon_variant &variant() const { return chosen; }
@@ -73,8 +75,8 @@ public:
   // Appends each work's tokens to its sequence and answers its scored rows, in order within a work.
   // Refuses ids outside the vocabulary and sequences longer than the context before anything runs.
   void step(const std::vector<Work> &works, const RowSink &sink);
-  // For encoders: the same for whole sequences. Those of an encoder-decoder lie in memoryPool(), and
-  // their rows have hidden states only.
+  // For encoders: the same for whole sequences. Those of an encoder-decoder lie in memoryPool(),
+  // and their rows have hidden states only.
   void encode(const std::vector<Work> &works, const RowSink &sink);
 
 private:

@@ -5,8 +5,8 @@
 //                              └──── decode ◀──┘      until EOS, a stop string, maxTokens or the
 //                              context
 //
-// Of an encoder-decoder the prompt is what the encoder reads; the decoder begins with one token that
-// the model's file names.
+// Of an encoder-decoder the prompt is what the encoder reads; the decoder begins with one token
+// that the model's file names.
 #ifndef TENON_RUNTIME_GENERATE_H
 #define TENON_RUNTIME_GENERATE_H
 

@@ -28,8 +28,8 @@ typedef struct tenon_batch {
   const int32_t *positions;   // [T] position of each token in its sequence, from 0
   const int32_t *sequence_of; // [T] sequence index of each token
   const int32_t *starts;      // [S + 1] first token of each sequence
-  const int32_t *lengths;     // [S] cached positions of each sequence once this step is done, however
-                              // many batches it takes
+  const int32_t *lengths; // [S] cached positions of each sequence once this step is done, however
+                          // many batches it takes
   const int32_t *block_table; // [S, max_blocks] physical block of each logical block
   const int32_t *scored_rows; // [R] token rows to be scored, ascending
   const int32_t *types;       // [T] token types; null where the model has none
@@ -87,7 +87,8 @@ typedef void tenon_kernel(const void *shape, void *const *io, const tenon_env *e
 // A compiled phase. `arena` is T * arena_token_bytes + R * arena_scored_bytes long.
 typedef void tenon_program(const tenon_env *env, char *arena, const char *weights, char *cache);
 
-// The same programs for one instruction set; the runtime takes the first whose features the CPU has.
+// The same programs for one instruction set; the runtime takes the first whose features the CPU
+// has.
 //
 //                      encode                          prefill, decode
 //   decoder            null                            logits of scored rows
@@ -133,7 +134,7 @@ typedef struct tenon_compiled {
   int64_t block_bytes;      // of one layer's block
   int64_t weight_bytes;     // length of the weights section it expects
   uint8_t weight_digest[8]; // the first bytes of its checksum, so that a foreign section is refused
-  tenon_hidden hidden;         // of what gives the logits
+  tenon_hidden hidden;      // of what gives the logits
   tenon_hidden encoder_hidden; // of an encoder-decoder's encoder
   // An encoder-decoder's cross-attention; 0 without. The encoder's tokens have their own ids.
   int32_t memory_layers;

@@ -49,14 +49,14 @@ int64_t getStoredBytes(ModuleOp module) {
   return bytes;
 }
 
-// One step of a phase: `tokens` of each sequence, behind which the cache has `length` positions, and
-// the memory of an encoder-decoder `memory` rows.
+// One step of a phase: `tokens` of each sequence, behind which the cache has `length` positions,
+// and the memory of an encoder-decoder `memory` rows.
 PlannedPhase planPhase(std::string name, int64_t batch, int64_t tokens, int64_t length,
                        int64_t memory, ModuleOp module) {
   PlannedPhase phase{std::move(name), tokens, length, {}};
   auto function =
       module.lookupSymbol<func::FuncOp>(phase.name == "decode" ? "prefill" : phase.name);
-  auto add = [&](StringRef tensor, std::vector<int64_t> shape) {
+  auto add = [&](StringRef tensor, Shape shape) {
     phase.tensors.push_back({tensor.str(), std::move(shape)});
   };
   auto addProjections = [&](int64_t width, int64_t heads, int64_t kvHeads, int64_t dim) {

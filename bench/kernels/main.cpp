@@ -53,8 +53,8 @@ void runLevel(const char *name, bench_level level, const std::string &filter) {
     std::iota(positions.begin(), positions.end(), c.cached);
     int32_t starts[] = {0, c.tokens}, length = c.tokens + c.cached;
     tenon_batch batch = {
-        c.tokens,          1,      0,       256,           ids.data(), positions.data(),
-        sequenceOf.data(), starts, &length, blocks.data(), nullptr,    nullptr,
+        c.tokens,          1,       0,       256,           ids.data(), positions.data(),
+        sequenceOf.data(), starts,  &length, blocks.data(), nullptr,    nullptr,
         nullptr,           nullptr, 0};
     char *scratch = allocate(c.scratch_bytes);
     tenon_services services = {nullptr, nullptr};

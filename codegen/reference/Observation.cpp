@@ -376,9 +376,9 @@ static void addCacheRows(const HostCache &cache, const HostBatch &batch, StringR
                          ObservedRun &run) {
   for (int64_t layer = 0; layer < int64_t(cache.layers.size()); ++layer)
     for (int half : {0, 1})
-      run.results.push_back({((half ? "values of " : "keys of ") + where + "layer ").str() +
-                                 std::to_string(layer),
-                             true, cache.getRows(layer, half, batch)});
+      run.results.push_back(
+          {((half ? "values of " : "keys of ") + where + "layer ").str() + std::to_string(layer),
+           true, cache.getRows(layer, half, batch)});
 }
 
 llvm::Expected<Observer::Source> Observer::encode(const Model &model, size_t sequences,

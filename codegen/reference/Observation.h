@@ -32,8 +32,8 @@ struct ObservedRun {
   std::vector<ObservedRows> results;
 };
 
-// A function, or @prefill and @decode together, which are called "main" like what they come from, and
-// so is an @encode that stands alone. An encoder is part of the decoder that attends to it.
+// A function, or @prefill and @decode together, which are called "main" like what they come from,
+// and so is an @encode that stands alone. An encoder is part of the decoder that attends to it.
 struct ObservedModel {
   std::string name;
   std::string signature; // what a pass that keeps inputs and outputs must not change

@@ -91,8 +91,7 @@ static llvm::Expected<FunctionShape> getProgramShape(sched::ProgramOp program) {
   for (auto layer : program.getOps<sched::CacheOp>()) {
     CacheType type = layer.getType();
     CacheType &known = type.getMemory() ? shape.memory : shape.cache;
-    known = type.withLayers(
-        std::max<int64_t>(known ? known.getLayers() : 0, layer.getLayer() + 1));
+    known = type.withLayers(std::max<int64_t>(known ? known.getLayers() : 0, layer.getLayer() + 1));
   }
   for (CacheType cache : {shape.cache, shape.memory})
     if (cache && !fits(cache))
@@ -265,8 +264,7 @@ protected:
     RowKind result = kind.value_or(RowKind::tokens);
     if (auto attention = dyn_cast<AttentionOp>(op);
         attention && attention.getKeys() != KeyRows::tokens) {
-      RowKind keys =
-          attention.getKeys() == KeyRows::memory ? RowKind::memory : RowKind::context;
+      RowKind keys = attention.getKeys() == KeyRows::memory ? RowKind::memory : RowKind::context;
       isMixed = !isSame(kinds.lookup(attention.getKey()), keys) ||
                 !isSame(kinds.lookup(attention.getValue()), keys);
       result = kinds.lookup(attention.getQuery());
@@ -316,7 +314,8 @@ protected:
     tenon_batch view = batch.get();
     if (kind == RowKind::context || kind == RowKind::memory)
       view.tokens = int32_t(getCount(kind));
-    tenon_env env{&view, nullptr, nullptr, 0, 1, batch.blocks, nullptr, nullptr, batch.memoryBlocks};
+    tenon_env env{&view,   nullptr, nullptr,           0, 1, batch.blocks,
+                  nullptr, nullptr, batch.memoryBlocks};
     (*code)(strides.data(), io.data(), &env);
     return llvm::Error::success();
   }
@@ -342,9 +341,9 @@ class FunctionRunner : Runner {
 public:
   using Runner::Runner;
 
-  llvm::Expected<ReferenceEngine::Outcome>
-  run(func::FuncOp function, const std::vector<HostRows> &arguments, const HostCache &cache,
-      const HostCache &memory) {
+  llvm::Expected<ReferenceEngine::Outcome> run(func::FuncOp function,
+                                               const std::vector<HostRows> &arguments,
+                                               const HostCache &cache, const HostCache &memory) {
     auto next = arguments.begin();
     for (BlockArgument argument : function.getArguments()) {
       if (isa<RankedTensorType>(argument.getType()))
@@ -599,11 +598,9 @@ llvm::Error ReferenceEngine::begin(ArrayRef<Operation *> functions) {
   return weights.begin(read.getArrayRef());
 }
 
-llvm::Expected<ReferenceEngine::Outcome> ReferenceEngine::run(Operation *function,
-                                                              const HostBatch &batch,
-                                                              const std::vector<HostRows> &rows,
-                                                              const HostCache &cache,
-                                                              const HostCache &memory) {
+llvm::Expected<ReferenceEngine::Outcome>
+ReferenceEngine::run(Operation *function, const HostBatch &batch, const std::vector<HostRows> &rows,
+                     const HostCache &cache, const HostCache &memory) {
   if (auto program = dyn_cast<sched::ProgramOp>(function))
     return ProgramRunner(kernels, weights, batch).run(program, cache, memory);
   return FunctionRunner(kernels, weights, batch)

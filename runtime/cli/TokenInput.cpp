@@ -141,8 +141,8 @@ private:
     for (int64_t i = 0; labels && i < labels->elements; ++i) {
       const int64_t label = integerAt(*labels, i);
       if (label != noLabel && (label < 0 || label >= compiled.vocab))
-        refuse("{}: labels[{}, {}] is {}; accepted: 0..{}, or {} for none", path,
-               i / like.shape[1], i % like.shape[1], label, compiled.vocab - 1, noLabel);
+        refuse("{}: labels[{}, {}] is {}; accepted: 0..{}, or {} for none", path, i / like.shape[1],
+               i % like.shape[1], label, compiled.vocab - 1, noLabel);
       input.labels.push_back(static_cast<int32_t>(label));
     }
   }

@@ -26,10 +26,10 @@ struct TokenRun {
 
 struct TokenInput {
   int64_t rows = 0, columns = 0;
-  std::vector<TokenRun> runs;       // of every row
-  int64_t decoderColumns = 0;       // 0: no encoder-decoder
+  std::vector<TokenRun> runs;        // of every row
+  int64_t decoderColumns = 0;        // 0: no encoder-decoder
   std::vector<TokenRun> decoderRuns; // of every row
-  std::vector<int32_t> labels;      // of every answered token; empty: none were given
+  std::vector<int32_t> labels;       // of every answered token; empty: none were given
 
   // What the logits are for.
   int64_t answeredColumns() const { return decoderColumns > 0 ? decoderColumns : columns; }

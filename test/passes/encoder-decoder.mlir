@@ -42,11 +42,11 @@
 // CHECK-NOT:     llm.kv_append
 
 // SCHED-LABEL: sched.program @encode
-// SCHED:         sched.cache layer 0 : !llm.cache<1 x [k: 2x4xf32, v: 2x4xf32], memory>
+// SCHED:         sched.cache layer 0 : <1 x [k: 2x4xf32, v: 2x4xf32], memory>
 // SCHED:         sched.stage @kv_append
 // SCHED-NOT:     sched.output
 // SCHED-LABEL: sched.program @prefill
-// SCHED:         sched.cache layer 0 : !llm.cache<1 x [k: 2x4xf32, v: 2x4xf32], memory>
+// SCHED:         sched.cache layer 0 : <1 x [k: 2x4xf32, v: 2x4xf32], memory>
 // SCHED:         sched.output "logits"
 func.func @encoder(%b: !llm.batch) -> (tensor<?x8xf32> {llm.result = "memory"}) {
   %e = llm.weight "e" : !llm.weight<20x8xf32>

@@ -1,5 +1,6 @@
-// tk_embedding: gathers rows of tokens, positions or types from the packed table, which, for tokens,
-// is the copy that a tied output head multiplies with. Row r of a tile is lane r of every line.
+// tk_embedding: gathers rows of tokens, positions or types from the packed table, which, for
+// tokens, is the copy that a tied output head multiplies with. Row r of a tile is lane r of every
+// line.
 #include "isa.h"
 
 namespace {

@@ -38,8 +38,9 @@ TK_KERNEL(tk_rope_angles) {
       if (s.dynamic == 0)
         frequencies = (const double *)io[0] + (longer ? half : 0);
       else
-        shrink = longer ? 1 / rootOf((double)s.dynamic * length / s.original - s.dynamic + 1, half - 1)
-                        : 1;
+        shrink = longer
+                     ? 1 / rootOf((double)s.dynamic * length / s.original - s.dynamic + 1, half - 1)
+                     : 1;
     }
     double scale = 1;
     for (int64_t i = 0; i < half; i += 8) {

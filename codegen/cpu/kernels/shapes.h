@@ -131,8 +131,8 @@ typedef struct tk_norm_shape {
 // out[t] = factor · (cos(p·f[0]) ... cos(p·f[d/2-1]), sin(p·f[0]) ... sin(p·f[d/2-1])),  p =
 // positions[t] io: inv_freq (PLAIN_F64 [d/2]), out [tokens, d]
 //
-// For sequences of L > original tokens: with `dynamic` F, f[i] · s^(-i / (d/2 - 1)) in place of f[i],
-// s = F·L/original - F + 1; without, the second row of inv_freq [2, d/2].
+// For sequences of L > original tokens: with `dynamic` F, f[i] · s^(-i / (d/2 - 1)) in place of
+// f[i], s = F·L/original - F + 1; without, the second row of inv_freq [2, d/2].
 typedef struct tk_rope_angles_shape {
   int32_t rotary_dim; // d, even
   int32_t out_stride;
@@ -166,15 +166,16 @@ typedef struct tk_kv_append_shape {
 
 // ── tk_attention ───────────────────────────────────────────────────────────────────────────────
 // Key j is visible to the token at position p of the same sequence if p - window < j <= p.
-// io: q [tokens, heads · head_dim], cache, [bias], out [tokens, heads · head_dim], [split: partials]
+// io: q [tokens, heads · head_dim], cache, [bias], out [tokens, heads · head_dim], [split:
+// partials]
 //
 // `bias` is a table [heads, bias_length] (PLAIN_F32). What it has at
 // clamp(x + bias_origin, 0, bias_length - 1) is added to a score behind scale and softcap, x being
 // j - p or j.
 //
-// With TK_KEYS_MEMORY the cache is that of the memory, all of which is visible. TK_KEYS_TOKENS is an
-// encoder's: the keys and values are rows of the batch's own tokens, those of the whole sequence are
-// visible, and io: q, k, v [tokens, kv_heads · head_dim], [bias], out. Neither has a window.
+// With TK_KEYS_MEMORY the cache is that of the memory, all of which is visible. TK_KEYS_TOKENS is
+// an encoder's: the keys and values are rows of the batch's own tokens, those of the whole sequence
+// are visible, and io: q, k, v [tokens, kv_heads · head_dim], [bias], out. Neither has a window.
 //
 // The context is always cut into spans of TK_SPAN positions whose results are merged in order, so a
 // row depends on its own length only. With `split` the spans of one row are shared out among
@@ -190,15 +191,15 @@ typedef struct tk_attention_shape {
   int32_t out_stride;
   int32_t kv_dtype;
   float scale;
-  float softcap;   // 0: none
-  int32_t window;  // 0: none
-  int32_t decode;  // 1: @decode (one token for each sequence)
-  int32_t split;   // 1: see above; with `decode` only
-  int32_t context; // with `split`: the longest sequence, as `partials` was sized for
-  int32_t keys;    // tk_keys
+  float softcap;    // 0: none
+  int32_t window;   // 0: none
+  int32_t decode;   // 1: @decode (one token for each sequence)
+  int32_t split;    // 1: see above; with `decode` only
+  int32_t context;  // with `split`: the longest sequence, as `partials` was sized for
+  int32_t keys;     // tk_keys
   int32_t k_stride; // TK_KEYS_TOKENS
   int32_t v_stride;
-  int32_t bias;    // tk_bias
+  int32_t bias; // tk_bias
   int32_t bias_length;
   int32_t bias_origin;
 } tk_attention_shape;

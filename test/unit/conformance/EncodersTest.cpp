@@ -157,10 +157,9 @@ TEST_P(EncoderDecoders, MatchTransformers) {
   EXPECT_LE(errorOf(runInputs(executable, batch)["logits"], wanted), tolerance);
   EXPECT_NEAR(lossOf(executable, golden), expectedLoss(GetParam()), 1e-4);
 
-  const nlohmann::json generated =
-      runJson(executable, {"generate", "--ids", join(golden["input_ids"].integers()), "-n",
-                           std::to_string(golden["greedy_ids"].values.size()), "--ignore-eos",
-                           "--json"});
+  const nlohmann::json generated = runJson(
+      executable, {"generate", "--ids", join(golden["input_ids"].integers()), "-n",
+                   std::to_string(golden["greedy_ids"].values.size()), "--ignore-eos", "--json"});
   EXPECT_EQ(generated.value("ids", std::vector<int64_t>()), golden["greedy_ids"].integers());
 }
 

@@ -130,8 +130,9 @@ void runKernel(tenon_kernel *kernel, const void *shape, std::vector<const void *
     std::memset(scratch.back().get(), 0xff, bytes);
   }
   auto work = [&](int thread) {
-    tenon_env env = {&batch.get(),   &services, scratch[thread].get(), thread, threads,
-                     batch.blocks(), &team,     nullptr,                0};
+    tenon_env env = {&batch.get(), &services, scratch[thread].get(),
+                     thread,       threads,   batch.blocks(),
+                     &team,        nullptr,   0};
     kernel(shape, const_cast<void *const *>(io.data()), &env);
   };
   for (int t = 1; t < threads; ++t)

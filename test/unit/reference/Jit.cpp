@@ -42,10 +42,21 @@ Batch::Batch(std::vector<int32_t> counts, std::vector<int32_t> cached, std::vect
   std::iota(all.begin(), all.end(), 0);
   std::shuffle(all.begin(), all.end(), std::mt19937(7));
   blockTable.assign(all.begin(), all.end() - 2);
-  batch = {int32_t(ids.size()), int32_t(counts.size()), int32_t(scoredRows.size()), maxBlocks,
-           ids.data(),          positions.data(),       sequenceOf.data(),          starts.data(),
-           lengths.data(),      blockTable.data(),      scoredRows.data(),          nullptr,
-           nullptr,             nullptr,                0};
+  batch = {int32_t(ids.size()),
+           int32_t(counts.size()),
+           int32_t(scoredRows.size()),
+           maxBlocks,
+           ids.data(),
+           positions.data(),
+           sequenceOf.data(),
+           starts.data(),
+           lengths.data(),
+           blockTable.data(),
+           scoredRows.data(),
+           nullptr,
+           nullptr,
+           nullptr,
+           0};
 }
 
 std::vector<float> randomFloats(int64_t count, unsigned seed) {
