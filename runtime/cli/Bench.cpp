@@ -136,6 +136,8 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
   app.add_flag("--json", json, "Print one JSON object");
   parse(app, arguments);
 
+  if (!chooseVariant(invocation.compiled).decode)
+    plan.steps = 0;
   const int context = invocation.compiled.context;
   int longest = 0, deepest = 0, widest = 0;
   for (int prompt : plan.prompts)
@@ -156,8 +158,6 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
 
   Program program(invocation.compiled, invocation.path, invocation.name);
   Engine engine(invocation.compiled, program.artefact(), engineOptions);
-  if (!engine.decodes())
-    plan.steps = 0;
   const double loadMs = invocation.started.ms();
   Bench bench(engine, plan);
   Json prefill = Json::array(), decode = Json::array();
