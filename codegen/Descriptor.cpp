@@ -37,6 +37,14 @@ private:
   SmallVector<llvm::Constant *> values;
 };
 
+// An array in the object; at least one entry.
+llvm::Constant *makeTable(llvm::Module &object, ArrayRef<llvm::Constant *> entries) {
+  llvm::Constant *table = llvm::ConstantArray::get(
+      llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
+  return new llvm::GlobalVariable(object, table->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                  table);
+}
+
 llvm::Constant *declareProgram(llvm::Module &object, const Twine &name) {
   llvm::Type *pointer = llvm::PointerType::getUnqual(object.getContext());
   auto type = llvm::FunctionType::get(llvm::Type::getVoidTy(object.getContext()),
@@ -46,25 +54,24 @@ llvm::Constant *declareProgram(llvm::Module &object, const Twine &name) {
   return function;
 }
 
-// A tenon_hidden: what a program gives beside `result`.
-llvm::Constant *getHidden(llvm::Module &object, sched::ProgramOp program, StringRef result) {
-  SmallVector<uint64_t> offsets;
-  int64_t width = 0;
+// What a program gives beside `result`: how many, and a table of tenon_hidden.
+std::pair<int64_t, llvm::Constant *> getHiddens(llvm::Module &object, sched::ProgramOp program,
+                                                StringRef result) {
+  SmallVector<llvm::Constant *> hiddens;
   if (program)
     program.walk([&](sched::OutputOp output) {
       if (output.getName() == result)
         return;
-      offsets.push_back(*output.getBuffer().getDefiningOp<sched::BufferOp>().getOffset());
-      width = sched::getColumns(output.getBuffer().getType());
+      auto buffer = output.getBuffer().getDefiningOp<sched::BufferOp>();
+      hiddens.push_back(Fields(object)
+                            .text(output.getName())
+                            .i64(*buffer.getOffset())
+                            .i64(sched::getColumns(buffer.getType()))
+                            .make());
     });
-  llvm::Constant *table =
-      llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(object.getContext()));
-  if (!offsets.empty()) {
-    llvm::Constant *values = llvm::ConstantDataArray::get(object.getContext(), offsets);
-    table = new llvm::GlobalVariable(object, values->getType(), true,
-                                     llvm::GlobalValue::PrivateLinkage, values);
-  }
-  return Fields(object).i32(offsets.size()).i32(width).add(table).make();
+  if (hiddens.empty())
+    return {0, llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(object.getContext()))};
+  return {hiddens.size(), makeTable(object, hiddens)};
 }
 
 tenon_dtype getCacheType(Type element) {
@@ -98,10 +105,6 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                           .i64(variant.scratchBytes)
                           .add(declare("encode", variant))
                           .make());
-  llvm::Constant *table = llvm::ConstantArray::get(
-      llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
-  auto *variantTable = new llvm::GlobalVariable(object, table->getType(), true,
-                                                llvm::GlobalValue::PrivateLinkage, table);
 
   llm::CacheType cache, memory;
   int64_t layers = 0, memoryLayers = 0;
@@ -116,7 +119,9 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
 
   // Dynamic scaling keeps cached keys; frequencies in two rows do not go together.
   int64_t recomputeBeyond = 0;
+  bool keysByLength = false;
   module.walk([&](llm::RopeAnglesOp op) {
+    keysByLength |= op.getOriginal() != 0;
     if (op.getFrequencies().getType().getRank() == 2)
       recomputeBeyond = op.getOriginal();
   });
@@ -126,31 +131,35 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
     return number ? number.getInt() : 0;
   };
   ArenaSize arena = getArenaSize(module);
-  llvm::Constant *compiled =
-      Fields(object)
-          .i32(TENON_KERNEL_ABI)
-          .i32(variants.size())
-          .add(variantTable)
-          .text(target)
-          .i32(maxThreads)
-          .i32(attribute("llm.vocab"))
-          .i32(layers)
-          .i32(attribute("llm.context"))
-          .i64(arena.tokenBytes)
-          .i64(arena.scoredBytes)
-          .i64(0) // logits come first; see sched-plan-buffers
-          .i32(cache ? getCacheType(cache.getElementType()) : TENON_F32)
-          .i64(cache ? getBlockBytes(cache) : 0)
-          .i64(getWeightBytes(module))
-          .i64(digestPlaceholder)
-          .add(getHidden(object, prefill ? prefill : encode, "logits"))
-          .add(getHidden(object, prefill ? encode : sched::ProgramOp(), "memory"))
-          .i32(memoryLayers)
-          .i32(attribute("llm.encoder_vocab"))
-          .i64(memory ? getBlockBytes(memory) : 0)
-          .i32(attribute("llm.token_types"))
-          .i32(recomputeBeyond)
-          .make();
+  auto outputs = getHiddens(object, prefill ? prefill : encode, "logits");
+  auto encoderOutputs = getHiddens(object, prefill ? encode : sched::ProgramOp(), "memory");
+  llvm::Constant *compiled = Fields(object)
+                                 .i32(TENON_KERNEL_ABI)
+                                 .i32(variants.size())
+                                 .add(makeTable(object, entries))
+                                 .text(target)
+                                 .i32(maxThreads)
+                                 .i32(attribute("llm.vocab"))
+                                 .i32(layers)
+                                 .i32(attribute("llm.context"))
+                                 .i64(arena.tokenBytes)
+                                 .i64(arena.scoredBytes)
+                                 .i64(0) // logits come first; see sched-plan-buffers
+                                 .i32(cache ? getCacheType(cache.getElementType()) : TENON_F32)
+                                 .i64(cache ? getBlockBytes(cache) : 0)
+                                 .i64(getWeightBytes(module))
+                                 .i64(digestPlaceholder)
+                                 .i64(outputs.first)
+                                 .add(outputs.second)
+                                 .i32(recomputeBeyond)
+                                 .i32(keysByLength)
+                                 .i64(encoderOutputs.first)
+                                 .add(encoderOutputs.second)
+                                 .i32(memoryLayers)
+                                 .i32(attribute("llm.encoder_vocab"))
+                                 .i64(memory ? getBlockBytes(memory) : 0)
+                                 .i64(attribute("llm.token_types"))
+                                 .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,
                                llvm::GlobalValue::ExternalLinkage, compiled, "tenon_compiled");

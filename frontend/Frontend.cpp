@@ -52,6 +52,9 @@ llvm::Expected<Model> loadModel(mlir::MLIRContext &context, StringRef path,
   llvm::Expected<Value> parameters = bindParameters(*description, options);
   if (!parameters)
     return parameters.takeError();
+  for (StringRef limit : {"vocab", "context"}) // whose defaults may be null
+    if (!parameters->find(limit)->asInteger())
+      return failAt(description->place, "'" + limit + "' is missing; accepted: an integer");
 
   llvm::Expected<WeightsFile> weights = openWeightsOf(*description, options);
   if (!weights)

@@ -509,12 +509,14 @@ LogicalResult GraphBuilder::finish(func::FuncOp function, StringRef result, cons
   SmallVector<mlir::Value> results = {stream};
   std::vector<std::string> names = {result.str()};
   if (emitMarks) {
-    for (const auto &[name, value] : marks)
-      if (value.getType() != marks.front().second.getType())
-        return fail(place, "--emit-hidden: '" + name + "' has " + Twine(llm::getColumns(value)) +
-                               " columns and '" + marks.front().first + "' " +
-                               Twine(llm::getColumns(marks.front().second)) +
-                               "; hidden states of one width are accepted");
+    llvm::StringMap<int64_t> widths;
+    for (const auto &[name, value] : marks) {
+      int64_t width = llm::getColumns(value), first = widths.try_emplace(name, width).first->second;
+      if (width != first)
+        return fail(place, "--emit-hidden: '" + name + "' marks values of " + Twine(first) +
+                               " and of " + Twine(width) +
+                               " columns; one width for a name is accepted");
+    }
     llvm::append_range(results, llvm::make_second_range(marks));
     llvm::append_range(names, numberMarks(marks));
   }

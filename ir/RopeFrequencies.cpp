@@ -60,7 +60,7 @@ LogicalResult RopeFrequenciesOp::verify() {
       auto number = dyn_cast<FloatAttr>(value);
       return number && number.getValueAsDouble() > 0;
     };
-    if (!list || int64_t(list.size()) != getDim() / 2 || !llvm::all_of(list, isPositive))
+    if (!list || list.size() != getDim() / 2 || !llvm::all_of(list, isPositive))
       return emitOpError() << "scaling " << name.getValue() << " needs a list '" << key << "' of "
                            << getDim() / 2 << " positive numbers, one for each pair";
   }

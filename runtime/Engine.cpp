@@ -81,10 +81,53 @@ void Engine::encode(const std::vector<Work> &works, const RowSink &sink) {
   }
 }
 
+bool Engine::outgrowsCache(const Work &work) const {
+  const int64_t cached = work.sequence->length(), limit = compiled.recompute_beyond;
+  return limit > 0 && cached > 0 && cached <= limit && cached + work.count > limit;
+}
+
 void Engine::step(const std::vector<Work> &works, const RowSink &sink) {
   if (!decodes())
     return encode(works, sink);
   check(works, /*encodes=*/false);
+  if (compiled.recompute_beyond == 0)
+    return run(works, sink);
+  // What is computed anew runs by itself, so that the others' rows are what they are without it.
+  std::vector<Work> others;
+  std::vector<int> indices; // of `others` in `works`
+  for (int i = 0; i < static_cast<int>(works.size()); ++i) {
+    if (outgrowsCache(works[i])) {
+      runAnew(works[i], [&](Row row) {
+        row.work = i;
+        sink(row);
+      });
+    } else {
+      others.push_back(works[i]);
+      indices.push_back(i);
+    }
+  }
+  if (others.size() == works.size())
+    return run(works, sink);
+  run(others, [&](Row row) {
+    row.work = indices[row.work];
+    sink(row);
+  });
+}
+
+void Engine::runAnew(const Work &work, const RowSink &sink) {
+  KvSequence &sequence = *work.sequence;
+  const int cached = sequence.length();
+  std::vector<int32_t> ids = sequence.ids();
+  ids.insert(ids.end(), work.ids, work.ids + work.count);
+  sequence.truncate(0);
+  run({{&sequence, ids.data(), static_cast<int>(ids.size()), work.score, cached + work.unscored}},
+      [&](Row row) {
+        row.token -= cached;
+        sink(row);
+      });
+}
+
+void Engine::run(const std::vector<Work> &works, const RowSink &sink) {
   bool decode = !works.empty() && std::all_of(works.begin(), works.end(), [](const Work &work) {
     return work.count == 1 && work.score != Score::None;
   });
@@ -126,14 +169,20 @@ void Engine::step(const std::vector<Work> &works, const RowSink &sink) {
 }
 
 void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, const RowSink &sink) {
-  // Room for all pieces first, or for none.
+  // Room for all works that begin here first, or for none.
   for (size_t i = 0; i < pieces.size(); ++i) {
+    const Work &work = works[pieces[i].work];
+    if (pieces[i].first > 0)
+      continue;
     try {
-      works[pieces[i].work].sequence->append(pieces[i].count);
+      work.sequence->append(work.count);
+      if (compiled.recompute_beyond > 0)
+        work.sequence->remember(work.ids, work.count);
     } catch (const KvExhausted &) {
       while (i-- > 0) {
-        KvSequence &sequence = *works[pieces[i].work].sequence;
-        sequence.truncate(sequence.length() - pieces[i].count);
+        const Work &begun = works[pieces[i].work];
+        if (pieces[i].first == 0)
+          begun.sequence->truncate(begun.sequence->length() - begun.count);
       }
       throw;
     }
@@ -153,15 +202,17 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
   memoryTable.assign(memoryBlocks * pieces.size(), 0);
   for (size_t s = 0; s < pieces.size(); ++s) {
     const Piece &piece = pieces[s];
-    const KvSequence &sequence = *works[piece.work].sequence;
-    int begin = static_cast<int>(ids.size());
+    const Work &work = works[piece.work];
+    const KvSequence &sequence = *work.sequence;
+    int begin = static_cast<int>(ids.size()), first = sequence.length() - work.count + piece.first;
     for (int i = 0; i < piece.count; ++i) {
-      ids.push_back(works[piece.work].ids[piece.first + i]);
+      ids.push_back(work.ids[piece.first + i]);
       if (compiled.token_types > 0)
-        types.push_back(works[piece.work].types ? works[piece.work].types[piece.first + i] : 0);
-      positions.push_back(sequence.length() - piece.count + i);
+        types.push_back(work.types ? work.types[piece.first + i] : 0);
+      positions.push_back(first + i);
       sequenceOf.push_back(static_cast<int32_t>(s));
-      if (piece.scoresAll || (piece.scoresLast && i + 1 == piece.count))
+      if ((piece.scoresAll && piece.first + i >= work.unscored) ||
+          (piece.scoresLast && i + 1 == piece.count))
         scoredRows.push_back(begin + i);
     }
     starts.push_back(static_cast<int32_t>(ids.size()));
@@ -210,18 +261,19 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
 
   const char *logits = arena.data() + T * compiled.arena_token_bytes + R * compiled.logits_offset;
   const bool hasLogits = program != chosen.encode || !hasMemory();
-  const tenon_hidden &hidden = hiddenOf(program);
+  const tenon_hidden *hiddens = hasLogits ? compiled.hiddens : compiled.encoder_hiddens;
+  const int64_t hiddenCount = hasLogits ? compiled.hidden_count : compiled.encoder_hidden_count;
   Row row;
-  row.hiddens.resize(static_cast<size_t>(hidden.count));
+  row.hiddens.resize(static_cast<size_t>(hiddenCount));
   for (int64_t r = 0; r < R; ++r) {
     const int32_t token = scoredRows[r];
     const Piece &piece = pieces[sequenceOf[token]];
     row.work = piece.work;
     row.token = piece.first + token - starts[sequenceOf[token]];
     row.logits = hasLogits ? reinterpret_cast<const float *>(logits) + r * compiled.vocab : nullptr;
-    for (int h = 0; h < hidden.count; ++h)
-      row.hiddens[h] = reinterpret_cast<const float *>(arena.data() + T * hidden.offsets[h]) +
-                       int64_t(token) * hidden.width;
+    for (int64_t h = 0; h < hiddenCount; ++h)
+      row.hiddens[h] = reinterpret_cast<const float *>(arena.data() + T * hiddens[h].offset) +
+                       int64_t(token) * hiddens[h].width;
     sink(row);
   }
 }

@@ -33,7 +33,8 @@ struct Work {
   const int32_t *ids;
   int count;
   Score score;
-  const int32_t *types = nullptr;     // of the ids, where the model has token types; null: all 0
+  int unscored = 0;               // with Score::All: the first tokens, whose rows are not wanted
+  const int32_t *types = nullptr; // of the ids, where the model has token types; null: all 0
   const KvSequence *memory = nullptr; // encoder-decoders: what encode() has made of its source
 };
 
@@ -42,7 +43,7 @@ struct Row {
   int work;                           // index into the step's works
   int token;                          // index into the work's ids
   const float *logits;                // [vocab]; null where a memory is made
-  std::vector<const float *> hiddens; // one row of each hidden state; empty unless compiled in
+  std::vector<const float *> hiddens; // a row of each tenon_hidden; empty unless compiled in
 };
 using RowSink = std::function<void(const Row &)>;
 
@@ -74,6 +75,7 @@ public:
 
   // Appends each work's tokens to its sequence and answers its scored rows, in order within a work.
   // Refuses ids outside the vocabulary and sequences longer than the context before anything runs.
+  // A sequence that grows beyond what its cached keys are good for (longrope) is computed anew.
   void step(const std::vector<Work> &works, const RowSink &sink);
   // For encoders: the same for whole sequences. Those of an encoder-decoder lie in memoryPool(),
   // and their rows have hidden states only.
@@ -86,9 +88,9 @@ private:
   };
 
   void check(const std::vector<Work> &works, bool encodes) const;
-  const tenon_hidden &hiddenOf(tenon_program *program) const {
-    return program == chosen.encode && hasMemory() ? compiled.encoder_hidden : compiled.hidden;
-  }
+  bool outgrowsCache(const Work &work) const;
+  void run(const std::vector<Work> &works, const RowSink &sink);
+  void runAnew(const Work &work, const RowSink &sink);
   void runBatch(const std::vector<Work> &works, tenon_program *program, const RowSink &sink);
 
   const tenon_compiled &compiled;

@@ -52,7 +52,8 @@ Generation generate(Program &program, Engine &engine, const std::vector<int32_t>
   };
 
   auto step = [&](const int32_t *ids, size_t count) {
-    engine.step({{&sequence, ids, static_cast<int>(count), Score::Last, nullptr, &memory}}, draw);
+    engine.step({{&sequence, ids, static_cast<int>(count), Score::Last, 0, nullptr, &memory}},
+                draw);
   };
 
   Clock clock;

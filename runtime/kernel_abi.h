@@ -106,12 +106,11 @@ typedef struct tenon_variant {
   tenon_program *encode;  // whole sequences
 } tenon_variant;
 
-// Hidden states when compiled with --emit-hidden: hidden i lies at arena + T * offsets[i], f32,
-// `width` wide. 0 without.
+// A value in the middle of the model, a row for each token: f32 [T][width] at arena + T * offset.
 typedef struct tenon_hidden {
-  int32_t count;
-  int32_t width;
-  const int64_t *offsets;
+  const char *name; // "hidden.0", "hidden_final"
+  int64_t offset;
+  int64_t width;
 } tenon_hidden;
 
 // What the generated object defines, under the name `tenon_compiled`.
@@ -134,16 +133,21 @@ typedef struct tenon_compiled {
   int64_t block_bytes;      // of one layer's block
   int64_t weight_bytes;     // length of the weights section it expects
   uint8_t weight_digest[8]; // the first bytes of its checksum, so that a foreign section is refused
-  tenon_hidden hidden;      // of what gives the logits
-  tenon_hidden encoder_hidden; // of an encoder-decoder's encoder
+  // What --emit-hidden lets the caller see, in the order of the computation; 0 without.
+  int64_t hidden_count;
+  const tenon_hidden *hiddens; // of what gives the logits
+  // A sequence that grows beyond so many tokens is computed anew from its first token: its rotary
+  // frequencies are others then (longrope). 0: never.
+  int32_t recompute_beyond;
+  int32_t keys_by_length; // 1: cached keys depend on the length of their sequence, so that none of
+                          // its prefixes serves another
+  int64_t encoder_hidden_count;
+  const tenon_hidden *encoder_hiddens; // of an encoder-decoder's encoder
   // An encoder-decoder's cross-attention; 0 without. The encoder's tokens have their own ids.
   int32_t memory_layers;
   int32_t encoder_vocab;
   int64_t memory_block_bytes;
-  int32_t token_types; // how many there are; 0: the model does not ask
-  // A sequence that grows beyond so many tokens is computed anew from its first token: its rotary
-  // frequencies are others then (longrope). 0: never.
-  int32_t recompute_beyond;
+  int64_t token_types; // how many there are; 0: the model does not ask
 } tenon_compiled;
 
 #endif // TENON_KERNEL_ABI_H

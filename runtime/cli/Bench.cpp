@@ -70,7 +70,7 @@ public:
       std::vector<Work> works;
       for (int i = 0; i < batch; ++i) {
         sequences[i].truncate(depth);
-        works.push_back({&sequences[i], &next[i], 1, Score::Last, nullptr, &source});
+        works.push_back({&sequences[i], &next[i], 1, Score::Last, 0, nullptr, &source});
       }
       const int steps = repeat < 0 ? std::min(plan.steps, 8) : plan.steps;
       Clock clock;
@@ -86,7 +86,7 @@ public:
 private:
   void feed(KvSequence &sequence, int tokens) {
     if (tokens > 0)
-      engine.step({{&sequence, ids.data(), tokens, Score::Last, nullptr, &source}},
+      engine.step({{&sequence, ids.data(), tokens, Score::Last, 0, nullptr, &source}},
                   [](const Row &) {});
   }
   void encode(KvSequence &memory, int tokens) {

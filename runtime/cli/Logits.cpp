@@ -4,11 +4,12 @@
 //
 // TokenInput.h says what may be in the input. Rows outside the mask stay zeros. With --hidden also
 //
-//   hidden [N + 1, B, L, H]       embeddings, then each layer's output
+//   hidden [N + 1, B, L, H]       embeddings, then each layer's output: hidden.0, hidden.1, ...
 //   hidden_final [B, L, H]        what the head gets
 //
-// where B is left out when it is 1; encoder-decoders have enc_hidden, enc_hidden_final, dec_hidden
-// and dec_hidden_final. With labels the loss is printed: the mean of -log p(label).
+// and whatever else the architecture marks. B is left out when it is 1; encoder-decoders have
+// enc_hidden, enc_hidden_final, dec_hidden and dec_hidden_final. With labels the loss is printed:
+// the mean of -log p(label).
 #include "runtime/Engine.h"
 #include "runtime/Error.h"
 #include "runtime/Program.h"
@@ -21,81 +22,112 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace tenon::rt {
 
 namespace {
-// Where the rows of one program go in the output file: hidden states, all but the last in one
-// tensor.
-struct HiddenOutput {
-  size_t tensor; // the first of two
-  int64_t rows, columns;
-  int layers;
-  int64_t width;
+// What --hidden writes of one program: "hidden.0", "hidden.1", ... are one tensor [count, ...].
+class HiddenOutput {
+public:
+  using Declarations = std::vector<SafetensorsWriter::Declaration>;
+
+  HiddenOutput(const std::string &prefix, const tenon_hidden *hiddens, int64_t hiddenCount,
+               int64_t rows, int64_t columns)
+      : rows(rows), columns(columns) {
+    for (int64_t h = 0; h < hiddenCount; ++h)
+      add(prefix, hiddens[h]);
+  }
+
+  void declare(Declarations &declarations) {
+    first = declarations.size();
+    for (const Stack &stack : stacks) {
+      std::vector<int64_t> shape = {columns, stack.width};
+      if (rows > 1)
+        shape.insert(shape.begin(), rows);
+      if (stack.numbered)
+        shape.insert(shape.begin(), stack.count);
+      declarations.push_back({stack.name, shape});
+    }
+  }
 
   void write(SafetensorsWriter &writer, const TokenRun &run, int token, const Row &row) const {
     const int64_t at = run.row * columns + run.first + token;
-    for (int layer = 0; layer < layers; ++layer)
-      writer.write(tensor, (layer * rows * columns + at) * width, row.hiddens[layer], width);
-    writer.write(tensor + 1, at * width, row.hiddens[layers], width);
+    for (size_t h = 0; h < places.size(); ++h) {
+      const auto [stack, index] = places[h];
+      const int64_t width = stacks[stack].width;
+      writer.write(first + stack, (index * rows * columns + at) * width, row.hiddens[h], width);
+    }
   }
+
+private:
+  struct Stack {
+    std::string name;
+    bool numbered;
+    int64_t count, width;
+  };
+
+  void add(const std::string &prefix, const tenon_hidden &hidden) {
+    const std::string full = prefix + hidden.name, name = full.substr(0, full.rfind('.'));
+    size_t stack = 0;
+    while (stack < stacks.size() && stacks[stack].name != name)
+      ++stack;
+    if (stack == stacks.size())
+      stacks.push_back({name, name != full, 0, hidden.width});
+    places.emplace_back(stack, stacks[stack].count++);
+  }
+
+  int64_t rows, columns;
+  size_t first = 0; // tensor of the file
+  std::vector<Stack> stacks;
+  std::vector<std::pair<size_t, int64_t>> places; // of each tenon_hidden: stack, number in it
 };
 
+// Where a scored row goes in the output file.
 class Output {
 public:
   Output(const std::string &path, const TokenInput &input, const tenon_compiled &compiled,
          bool hidden)
-      : input(input), vocab(compiled.vocab),
-        writer(path, declare(input, compiled, hidden, hiddens)) {}
+      : input(input), vocab(compiled.vocab) {
+    HiddenOutput::Declarations tensors = {
+        {"logits", {input.rows, input.answeredColumns(), compiled.vocab}}};
+    const bool hasDecoder = input.decoderColumns > 0;
+    if (hidden && hasDecoder)
+      hiddens.emplace_back("enc_", compiled.encoder_hiddens, compiled.encoder_hidden_count,
+                           input.rows, input.columns);
+    if (hidden)
+      hiddens.emplace_back(hasDecoder ? "dec_" : "", compiled.hiddens, compiled.hidden_count,
+                           input.rows, input.answeredColumns());
+    for (HiddenOutput &output : hiddens)
+      output.declare(tensors);
+    writer.emplace(path, tensors);
+  }
 
   void write(const TokenRun &run, int token, const Row &row) {
     const int64_t at = run.row * input.answeredColumns() + run.first + token;
-    writer.write(0, at * vocab, row.logits, vocab);
+    writer->write(0, at * vocab, row.logits, vocab);
     if (!hiddens.empty())
-      hiddens.back().write(writer, run, token, row);
+      hiddens.back().write(*writer, run, token, row);
     if (input.labels.empty() || input.labels[at] == noLabel)
       return;
     loss -= logProbability(row.logits, static_cast<int>(vocab), input.labels[at]);
     ++scored;
   }
   void writeEncoder(const TokenRun &run, int token, const Row &row) {
-    hiddens.front().write(writer, run, token, row);
+    hiddens.front().write(*writer, run, token, row);
   }
   void finish() {
-    writer.finish();
+    writer->finish();
     if (scored > 0)
       print(fmt::format("loss {:.6f}, perplexity {:.4f} over {} labels\n", loss / scored,
                         std::exp(loss / scored), scored));
   }
 
 private:
-  static std::vector<SafetensorsWriter::Declaration> declare(const TokenInput &input,
-                                                             const tenon_compiled &compiled,
-                                                             bool hidden,
-                                                             std::vector<HiddenOutput> &hiddens) {
-    std::vector<SafetensorsWriter::Declaration> tensors = {
-        {"logits", {input.rows, input.answeredColumns(), compiled.vocab}}};
-    auto add = [&](const std::string &prefix, const tenon_hidden &states, int64_t columns) {
-      hiddens.push_back({tensors.size(), input.rows, columns, states.count - 1, states.width});
-      std::vector<int64_t> shape = {input.rows, columns, states.width};
-      if (input.rows == 1)
-        shape.erase(shape.begin());
-      tensors.push_back({prefix + "hidden", shape});
-      tensors.back().shape.insert(tensors.back().shape.begin(), states.count - 1);
-      tensors.push_back({prefix + "hidden_final", shape});
-    };
-    const bool hasDecoder = input.decoderColumns > 0;
-    if (hidden && hasDecoder)
-      add("enc_", compiled.encoder_hidden, input.columns);
-    if (hidden)
-      add(hasDecoder ? "dec_" : "", compiled.hidden, input.answeredColumns());
-    return tensors;
-  }
-
   const TokenInput &input;
   int64_t vocab;
   std::vector<HiddenOutput> hiddens; // of the encoder, if there is one, then of what answers
-  SafetensorsWriter writer;
+  std::optional<SafetensorsWriter> writer;
   double loss = 0;
   int scored = 0;
 };
@@ -137,7 +169,7 @@ public:
           continue;
         const size_t count = std::min(stride, run.ids.size() - first);
         works.push_back({&sequences[i - begin], run.ids.data() + first, static_cast<int>(count),
-                         Score::All, run.types.empty() ? nullptr : run.types.data() + first,
+                         Score::All, 0, run.types.empty() ? nullptr : run.types.data() + first,
                          &memories[i - begin]});
         runs.push_back(&run);
       }
@@ -172,7 +204,7 @@ void runLogits(const Invocation &invocation, const Arguments &arguments) {
   parse(app, arguments);
 
   Program program(invocation.compiled, invocation.path, invocation.name);
-  if (hidden && invocation.compiled.hidden.count < 2)
+  if (hidden && invocation.compiled.hidden_count == 0)
     refuse("--hidden: {} was compiled without --emit-hidden", program.meta().model);
   const TokenInput input = readTokenInput(inputPath, program);
   // Rows run together in groups, so that a large batch does not need a large cache.

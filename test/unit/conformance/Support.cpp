@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -189,6 +190,13 @@ double rms(const std::vector<double> &values) {
   for (double value : values)
     squares += value * value;
   return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+double deviation(std::vector<double> values) {
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / values.size();
+  for (double &value : values)
+    value -= mean;
+  return rms(values);
 }
 
 std::vector<double> slice(const std::vector<double> &values, int64_t index, int64_t count) {

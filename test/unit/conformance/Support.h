@@ -68,6 +68,7 @@ struct Difference {
 };
 Difference compare(const std::vector<double> &values, const std::vector<double> &golden);
 double rms(const std::vector<double> &values);
+double deviation(std::vector<double> values); // from their mean
 
 // Elements [index * n, (index + 1) * n) where n = values / count.
 std::vector<double> slice(const std::vector<double> &values, int64_t index, int64_t count);

@@ -46,11 +46,11 @@ TEST_F(GraphTest, RefusesFiles) {
        "unknown name 'x'; accepted: vocab, context"},
       {"parameters: {vocab: @17, context: integer}\ngraph: []\n",
        "cannot read the declaration '17'; accepted: integer [MIN..MAX], number [MIN..MAX], flag or "
-       "word | word, each with or without '= DEFAULT'"},
+       "word | word, each with or without 'list of' and '= DEFAULT'"},
       {"parameters: {vocab: integer 1.., context: @integer a..b}\ngraph: []\n",
        "cannot read the declaration 'integer a..b'; accepted: integer [MIN..MAX], number "
        "[MIN..MAX], "
-       "flag or word | word, each with or without '= DEFAULT'"},
+       "flag or word | word, each with or without 'list of' and '= DEFAULT'"},
       {"parameters: {vocab: integer, context: integer}\n@nodes: []\ngraph: []\n",
        "unknown key 'nodes'; accepted: parameters, checks, graph, hf, gguf, plugins"},
   };
@@ -111,7 +111,9 @@ TEST_F(GraphTest, RefusesNodes) {
       {"[" + e + ", {rope: {heads: @3, theta: 10}}]",
        "rope.heads: 3 heads do not divide 8 columns"},
       {"[" + e + ", {@rope: {heads: 2, theta: 10, scaling: {type: ntk}}}]",
-       "'llm.rope_frequencies' op unknown scaling type 'ntk'; accepted: linear, llama3, yarn"},
+       "'llm.rope_frequencies' op unknown scaling type 'ntk'; accepted: linear, llama3, yarn, "
+       "longrope, "
+       "dynamic"},
       {"[" + e + ", {@rope: {heads: 2, theta: 10, scaling: {type: yarn, factor: 2}}}]",
        "'llm.rope_frequencies' op scaling yarn needs a positive number 'original'"},
       {"[" + e + ", {scale: {by: @x}}]", "scale.by: must be a number, got 'x'"},

@@ -148,7 +148,8 @@ TEST(Model, CountsParameters) {
       {"llama-2-7b", 6738415616},           {"llama-2-13b", 13015864320},
       {"llama-2-70b", 68976648192},         {"llama-3-8b", 8030261248},
       {"llama-3-70b", 70553706496},         {"mistral-7b", 7241732096},
-      {"smollm2-135m-instruct", 134515008},
+      {"smollm2-135m-instruct", 134515008}, {"falcon-7b", 6921720704},
+      {"phi-3-mini", 3821079552},           {"gemma-3-1b", 999885952},
   };
   for (auto [name, count] : cases) {
     mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
