@@ -54,6 +54,26 @@ llvm::Constant *declareProgram(llvm::Module &object, const Twine &name) {
   return function;
 }
 
+// What a program gives beside `result`: how many, and a table of tenon_hidden.
+std::pair<int64_t, llvm::Constant *> getHiddens(llvm::Module &object, sched::ProgramOp program,
+                                                StringRef result) {
+  SmallVector<llvm::Constant *> hiddens;
+  if (program)
+    program.walk([&](sched::OutputOp output) {
+      if (output.getName() == result)
+        return;
+      auto buffer = output.getBuffer().getDefiningOp<sched::BufferOp>();
+      hiddens.push_back(Fields(object)
+                            .text(output.getName())
+                            .i64(*buffer.getOffset())
+                            .i64(sched::getColumns(buffer.getType()))
+                            .make());
+    });
+  if (hiddens.empty())
+    return {0, llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(object.getContext()))};
+  return {hiddens.size(), makeTable(object, hiddens)};
+}
+
 tenon_dtype getCacheType(Type element) {
   return element.isF32() ? TENON_F32 : element.isBF16() ? TENON_BF16 : TENON_F16;
 }
@@ -71,38 +91,31 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                     ArrayRef<VariantInfo> variants) {
   llvm::LLVMContext &context = object.getContext();
   SmallVector<llvm::Constant *> entries;
+  auto declare = [&](StringRef phase, const VariantInfo &variant) -> llvm::Constant * {
+    if (!module.lookupSymbol<sched::ProgramOp>(phase))
+      return llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
+    return declareProgram(object, "tenon_" + phase + "_" + variant.suffix);
+  };
   for (const VariantInfo &variant : variants)
     entries.push_back(Fields(object)
                           .text(variant.name)
                           .text(variant.features)
-                          .add(declareProgram(object, "tenon_prefill_" + variant.suffix))
-                          .add(declareProgram(object, "tenon_decode_" + variant.suffix))
+                          .add(declare("prefill", variant))
+                          .add(declare("decode", variant))
                           .i64(variant.scratchBytes)
+                          .add(declare("encode", variant))
                           .make());
 
-  llm::CacheType cache;
-  int64_t layers = 0;
-  SmallVector<llvm::Constant *> hiddens;
+  llm::CacheType cache, memory;
+  int64_t layers = 0, memoryLayers = 0;
   module.walk([&](sched::CacheOp op) {
-    cache = op.getType();
-    layers = std::max<int64_t>(layers, op.getLayer() + 1);
+    bool isMemory = op.getType().getMemory();
+    (isMemory ? memory : cache) = op.getType();
+    int64_t &count = isMemory ? memoryLayers : layers;
+    count = std::max<int64_t>(count, op.getLayer() + 1);
   });
   auto prefill = module.lookupSymbol<sched::ProgramOp>("prefill");
-  if (prefill)
-    prefill.walk([&](sched::OutputOp output) {
-      if (output.getName() == "logits")
-        return;
-      auto buffer = output.getBuffer().getDefiningOp<sched::BufferOp>();
-      hiddens.push_back(Fields(object)
-                            .text(output.getName())
-                            .i64(*buffer.getOffset())
-                            .i64(sched::getColumns(buffer.getType()))
-                            .make());
-    });
-  llvm::Constant *hiddenTable =
-      llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
-  if (!hiddens.empty())
-    hiddenTable = makeTable(object, hiddens);
+  auto encode = module.lookupSymbol<sched::ProgramOp>("encode");
 
   // Dynamic scaling keeps cached keys; frequencies in two rows do not go together.
   int64_t recomputeBeyond = 0;
@@ -114,9 +127,12 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
   });
 
   auto attribute = [&](StringRef name) {
-    return module->getAttrOfType<IntegerAttr>(name).getInt();
+    auto number = module->getAttrOfType<IntegerAttr>(name);
+    return number ? number.getInt() : 0;
   };
   ArenaSize arena = getArenaSize(module);
+  auto outputs = getHiddens(object, prefill ? prefill : encode, "logits");
+  auto encoderOutputs = getHiddens(object, prefill ? encode : sched::ProgramOp(), "memory");
   llvm::Constant *compiled = Fields(object)
                                  .i32(TENON_KERNEL_ABI)
                                  .i32(variants.size())
@@ -133,10 +149,16 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i64(cache ? getBlockBytes(cache) : 0)
                                  .i64(getWeightBytes(module))
                                  .i64(digestPlaceholder)
-                                 .i64(hiddens.size())
-                                 .add(hiddenTable)
+                                 .i64(outputs.first)
+                                 .add(outputs.second)
                                  .i32(recomputeBeyond)
                                  .i32(keysByLength)
+                                 .i64(encoderOutputs.first)
+                                 .add(encoderOutputs.second)
+                                 .i32(memoryLayers)
+                                 .i32(attribute("llm.encoder_vocab"))
+                                 .i64(memory ? getBlockBytes(memory) : 0)
+                                 .i64(attribute("llm.token_types"))
                                  .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,

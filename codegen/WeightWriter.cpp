@@ -118,6 +118,12 @@ private:
           rows = {Storage::F64, {bytes, bytes + count * stride}};
           return llvm::Error::success();
         })
+        .Case([&](SinusoidalOp op) -> llvm::Error {
+          SmallVector<float> table = op.evaluate(first, count);
+          const auto *bytes = reinterpret_cast<const uint8_t *>(table.data());
+          rows = {Storage::F32, {bytes, bytes + table.size() * sizeof(float)}};
+          return llvm::Error::success();
+        })
         .Case([&](AlibiOp op) -> llvm::Error {
           rows = {Storage::F32, {}};
           for (int64_t head = first; head < first + count; ++head)

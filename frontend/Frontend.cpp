@@ -26,6 +26,8 @@ static std::string computeDigest(const Description &description, const Value &pa
   add(parameters.print());
   for (int64_t id : description.eos)
     add(std::to_string(id));
+  if (description.decoderStart)
+    add("decoder start " + std::to_string(*description.decoderStart));
   for (const std::string &text : description.stop)
     add(text);
   add(description.weightsSha256);
@@ -88,6 +90,7 @@ llvm::Expected<Model> loadModel(mlir::MLIRContext &context, StringRef path,
   model.parameters = graph->parameters;
   model.eos = description->eos;
   model.stop = description->stop;
+  model.decoderStart = description->decoderStart;
   model.tokenizer = std::move(*tokenizer);
   model.digest = computeDigest(*description, *parameters, model, graph->tensors);
   model.files = description->files;

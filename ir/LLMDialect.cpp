@@ -123,7 +123,7 @@ void WeightType::print(AsmPrinter &printer) const {
 
 CacheType CacheType::withLayers(int64_t layers) const {
   return get(getContext(), layers, getHeads(), getHeadDim(), getValueDim(), getValuesInKeys(),
-             getElementType());
+             getElementType(), getMemory());
 }
 
 Type CacheType::parse(AsmParser &parser) {
@@ -153,7 +153,10 @@ Type CacheType::parse(AsmParser &parser) {
                                          parser.parseDimensionList(value, /*allowDynamic=*/false) ||
                                          parser.parseType(valueElement))))
     return {};
-  if (parser.parseRSquare() || parser.parseGreater())
+  if (parser.parseRSquare())
+    return {};
+  bool isMemory = succeeded(parser.parseOptionalComma());
+  if ((isMemory && parser.parseKeyword("memory")) || parser.parseGreater())
     return {};
   if (key.size() != 2 || value.size() != 2 || key[0] != value[0] || keyElement != valueElement ||
       layers <= 0 || (valuesInKeys && value[1] > key[1])) {
@@ -161,16 +164,18 @@ Type CacheType::parse(AsmParser &parser) {
                              "of values, or v: D of k";
     return {};
   }
-  return get(parser.getContext(), layers, key[0], key[1], value[1], valuesInKeys, keyElement);
+  return get(parser.getContext(), layers, key[0], key[1], value[1], valuesInKeys, keyElement,
+             isMemory);
 }
 
 void CacheType::print(AsmPrinter &printer) const {
   printer << '<' << getLayers() << " x [k: " << getHeads() << 'x' << getHeadDim() << 'x'
           << getElementType() << ", v: ";
   if (getValuesInKeys())
-    printer << getValueDim() << " of k]>";
+    printer << getValueDim() << " of k";
   else
-    printer << getHeads() << 'x' << getValueDim() << 'x' << getElementType() << "]>";
+    printer << getHeads() << 'x' << getValueDim() << 'x' << getElementType();
+  printer << (getMemory() ? "], memory>" : "]>");
 }
 
 //===----------------------------------------------------------------------===//

@@ -177,6 +177,13 @@ LogicalResult RopeFrequenciesOp::inferReturnTypes(MLIRContext *context, std::opt
   return success();
 }
 
+LogicalResult SinusoidalOp::verify() {
+  WeightType type = getResult().getType();
+  if (type.getRank() != 2 || type.getStorage() != Storage::F32 || type.getLayout() != Layout::plain)
+    return emitOpError() << "must be a plain f32 matrix of positions, got " << type;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Embedding, norms, linear
 //===----------------------------------------------------------------------===//
@@ -205,6 +212,17 @@ LogicalResult PositionEmbeddingOp::verify() {
     return emitOpError() << "offset (" << getOffset() << ") leaves no position in a table of "
                          << table.getRows() << " rows";
   return success();
+}
+
+LogicalResult TypeEmbeddingOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                                Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(
+      getRowsType(context, cast<WeightType>(adaptor.getTable().getType()).getColumns()));
+  return success();
+}
+
+LogicalResult TypeEmbeddingOp::verify() {
+  return verifyMatrix(*this, "table", getTable().getType());
 }
 
 LogicalResult RMSNormOp::verify() {
@@ -454,6 +472,11 @@ static LogicalResult verifyBias(Operation *op, Value bias, int64_t heads) {
 }
 
 LogicalResult AttentionOp::verify() {
+  if (getBidirectional() && getKeys() != KeyRows::tokens)
+    return emitOpError() << "bidirectional attention is over the tokens of the batch, not keys "
+                         << stringifyKeyRows(getKeys());
+  if (!isCausal() && getWindow())
+    return emitOpError() << "a window (" << getWindow() << ") needs causal attention";
   if (failed(verifySoftcap(*this, getSoftcap())) ||
       failed(verifyHeads(*this, getColumns(getQuery()), getNumHeads(), getColumns(getKey()),
                          getNumKvHeads())) ||
@@ -501,6 +524,8 @@ LogicalResult KVReadOp::verify() { return verifyLayer(*this, getCache().getType(
 
 LogicalResult PagedAttentionOp::verify() {
   CacheType cache = getCache().getType();
+  if (cache.getMemory() && getWindow())
+    return emitOpError() << "a window (" << getWindow() << ") needs causal attention";
   if (failed(verifyHeads(*this, getColumns(getQuery()), getNumHeads(), cache.getWidth(),
                          cache.getHeads())) ||
       failed(verifySoftcap(*this, getSoftcap())) ||

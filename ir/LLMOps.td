@@ -191,6 +191,25 @@ def LLM_RopeFrequenciesOp : LLM_WeightOpBase<"rope_frequencies", [LLM_InferType]
   }];
 }
 
+def LLM_SinusoidalOp : LLM_WeightOpBase<"sinusoidal"> {
+  let summary = "a table of sines and cosines of positions";
+  let description = [{
+    Row p has the sine and the cosine of `p 10000^(-2 i / columns)` for each i (arXiv:1706.03762, section 3.5): side by side
+    (`interleaved`), or all sines before all cosines (`halves`).
+
+    ```mlir
+    %t = llm.sinusoidal interleaved : !llm.weight<512x512xf32>
+    ```
+  }];
+  let arguments = (ins LLM_SinusoidOrderAttr:$order);
+  let assemblyFormat = "`` $order attr-dict `:` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // Rows `first` to `first + count`, computed in double precision.
+    ::llvm::SmallVector<float> evaluate(int64_t first, int64_t count);
+  }];
+}
+
 def LLM_AlibiOp : LLM_WeightOpBase<"alibi", [LLM_InferType]> {
   let summary = "the score bias of ALiBi: a slope for each head times the position";
   let description = [{
@@ -275,6 +294,21 @@ def LLM_PositionEmbeddingOp : LLM_RowsOp<"position_embedding", [LLM_Template, LL
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$offset);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = "$batch `,` $table (`offset` $offset^)? attr-dict `:` type($table)";
+  let hasVerifier = 1;
+}
+
+def LLM_TypeEmbeddingOp : LLM_RowsOp<"type_embedding", [LLM_Template, LLM_InferType]> {
+  let summary = "looks up the row of each token's type";
+  let description = [{
+    `out[t] = table[types[t]]`: which of several joined texts a token belongs to (arXiv:1810.04805, section 3).
+
+    ```mlir
+    %s = llm.type_embedding %batch, %table : !llm.weight<2x768xf32>   // tensor<?x768xf32>
+    ```
+  }];
+  let arguments = (ins LLM_BatchType:$batch, LLM_WeightType:$table);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$batch `,` $table attr-dict `:` type($table)";
   let hasVerifier = 1;
 }
 
@@ -605,7 +639,9 @@ def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, LLM_InferType, Attr
     position p sees positions `p - w + 1` to p only (arXiv:2310.06825). With `softcap` c a score s becomes
     `c tanh(s / c)` (arXiv:2408.00118). With `sinks`, a number for each head, `exp(sink)` is one more summand of the
     softmax's denominator (arXiv:2309.17453): a head need not attend to anything. Heads of values may have another
-    width than those of queries and keys.
+    width than those of queries and keys. `bidirectional` lets every token see all tokens of its sequence, those after
+    it too: an encoder. With `keys memory` the rows of K and V come from an encoder, and every token sees all that belong
+    to its sequence: cross-attention.
 
     With `bias` a number from a table of a row for each query head is added to each score, after scale and softcap: entry
     `clamp(x + origin, 0, N - 1)` of N, where x is the `distance` from the query's position to the key's, or the
@@ -627,18 +663,20 @@ def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, LLM_InferType, Attr
                        Optional<LLM_WeightType>:$bias, Optional<LLM_WeightType>:$sinks,
                        I64Attr:$num_heads, I64Attr:$num_kv_heads, F64Attr:$scale, LLM_KeyRowsAttr:$keys,
                        LLM_WindowAttr:$window, LLM_SoftcapAttr:$softcap,
-                       LLM_BiasByAttr:$bias_by, LLM_BiasOriginAttr:$bias_origin);
+                       LLM_BiasByAttr:$bias_by, LLM_BiasOriginAttr:$bias_origin, UnitAttr:$bidirectional);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $batch (`sinks` `(` $sinks^ `:` type($sinks) `)`)? `heads` $num_heads
     `kv_heads` $num_kv_heads `scale` $scale
-    `keys` `` $keys (`window` $window^)? (`softcap` $softcap^)?
+    `keys` `` $keys (`bidirectional` $bidirectional^)? (`window` $window^)? (`softcap` $softcap^)?
     (`bias` $bias^ `by` `` $bias_by `origin` $bias_origin)? attr-dict `:` type($query) `,` type($key)
     custom<OtherType>(type($value), ref(type($key))) (`,` type($bias)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     int64_t getHeadDim() { return getQuery().getType().getDimSize(1) / getNumHeads(); }
+    // Whether a token sees no key behind its own position.
+    bool isCausal() { return !getBidirectional() && getKeys() != KeyRows::memory; }
   }];
 }
 
@@ -666,7 +704,8 @@ def LLM_KVReadOp : LLM_Op<"kv_read", [Pure, LLM_InferType, CachedOpInterface,
                                       DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "all cached keys and values of this batch's sequences, from one layer";
   let description = [{
-    The rows of sequence 0 from position 0 on, then those of sequence 1, and so on, gathered through the block table.
+    The rows of sequence 0 from position 0 on, then those of sequence 1, and so on, gathered through the block table. A
+    cache of the memory is read through that of the memory.
 
     ```mlir
     %k, %v = llm.kv_read %c1, %batch layer 0 : !llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>
@@ -683,7 +722,8 @@ def LLM_PagedAttentionOp : LLM_Op<"paged_attention", [Pure, LLM_InferType, AttrS
                                                       DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "attention that reads keys and values where they lie in the cache";
   let description = [{
-    `llm.kv_read` and `llm.attention` in one, without the copy (PagedAttention, arXiv:2309.06180).
+    `llm.kv_read` and `llm.attention` in one, without the copy (PagedAttention, arXiv:2309.06180). Over a cache of the memory
+    every token sees all positions of its sequence there.
 
     ```mlir
     %y = llm.paged_attention %q, %c1, %batch layer 0 heads 9 scale 1.250000e-01

@@ -61,6 +61,17 @@ LogicalResult PositionEmbeddingOp::decompose(OpBuilder &builder, ReferenceMappin
   return success();
 }
 
+LogicalResult TypeEmbeddingOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  Value types = mapping.lookupBatch(getBatch()).types, table = mapping.lookup(getTable());
+  Value out = e.empty({e.rowsOf(types), e.size(getColumns(getResult()))});
+  mapping.map(getResult(), e.generic("tc: t -> tc", {types}, out, [&](ValueRange v) {
+    Value row = e.create<arith::IndexCastOp>(builder.getIndexType(), v[0]);
+    return e.at(table, {row, e.loop(1)});
+  }));
+  return success();
+}
+
 LogicalResult RMSNormOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
   ReferenceBuilder e(builder, getLoc());
   int64_t heads = getHeads();

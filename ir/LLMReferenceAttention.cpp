@@ -143,9 +143,16 @@ LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
 
   mapping.map(getResult(), attend(e, query, shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t), first, count;
-                if (getKeys() == KeyRows::tokens) {
+                if (getKeys() == KeyRows::memory) {
+                  first = contextStart(e, batch.memoryLengths, sequence);
+                  count = e.indexAt(batch.memoryLengths, sequence);
+                } else if (getKeys() == KeyRows::tokens) {
                   first = e.indexAt(batch.starts, sequence);
-                  count = e.add(e.sub(t, first), e.index(1));
+                  Value last =
+                      getBidirectional()
+                          ? e.sub(e.indexAt(batch.starts, e.add(sequence, e.index(1))), e.index(1))
+                          : t;
+                  count = e.add(e.sub(last, first), e.index(1));
                 } else {
                   first = contextStart(e, batch.lengths, sequence);
                   count = e.add(e.indexAt(batch.positions, t), e.index(1));
@@ -156,7 +163,7 @@ LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
                   };
                 };
                 return {count, read(key, shape.headDim), read(value, shape.valueDim), e.index(0),
-                        e.sub(count, e.index(1))};
+                        e.indexAt(batch.positions, t)};
               }));
   return success();
 }
@@ -173,17 +180,17 @@ struct Place {
 
 } // namespace
 
-static Place placeOf(ReferenceBuilder &e, const ReferenceBatch &batch, Value cache, Value sequence,
+// `table` is the block table of the cache.
+static Place placeOf(ReferenceBuilder &e, Value table, Value cache, Value sequence,
                      Value position) {
   Value slots = e.index(cast<RankedTensorType>(cache.getType()).getDimSize(2));
   Value entry = e.create<arith::DivUIOp>(position, slots);
-  return {e.indexAt(batch.blockTable, {sequence, entry}),
-          e.create<arith::RemUIOp>(position, slots)};
+  return {e.indexAt(table, {sequence, entry}), e.create<arith::RemUIOp>(position, slots)};
 }
 
-static Value readCache(ReferenceBuilder &e, const ReferenceBatch &batch, Value cache,
-                       Value sequence, Value position, Value head, Value element) {
-  Place place = placeOf(e, batch, cache, sequence, position);
+static Value readCache(ReferenceBuilder &e, Value table, Value cache, Value sequence,
+                       Value position, Value head, Value element) {
+  Place place = placeOf(e, table, cache, sequence, position);
   Value stored = e.at(cache, {place.block, head, place.slot, element});
   return e.toFloat(stored, Float32Type::get(cache.getContext()));
 }
@@ -208,7 +215,7 @@ LogicalResult KVAppendOp::decompose(OpBuilder &builder, ReferenceMapping &mappin
   }
   ValueRange updated =
       e.forEach(e.rowsOf(rows[0]), halves, [&](Value t, ValueRange caches) -> SmallVector<Value> {
-        Place place = placeOf(e, batch, caches[0], e.indexAt(batch.sequenceOf, t),
+        Place place = placeOf(e, batch.blockTable, caches[0], e.indexAt(batch.sequenceOf, t),
                               e.indexAt(batch.positions, t));
         ReferenceBuilder::Shape offsets{place.block, e.size(0), place.slot, e.size(0)};
         ReferenceBuilder::Shape strides(4, e.size(1));
@@ -230,22 +237,24 @@ LogicalResult KVReadOp::decompose(OpBuilder &builder, ReferenceMapping &mapping)
   const ReferenceCache &cache = mapping.lookupCache(getCache());
   CacheType type = getCache().getType();
   OpFoldResult heads = e.size(type.getHeads());
-  Value sequences = getValueOrCreateConstantIndexOp(builder, getLoc(), e.rowsOf(batch.lengths));
+  auto [lengths, table] = type.getMemory() ? std::pair(batch.memoryLengths, batch.memoryTable)
+                                           : std::pair(batch.lengths, batch.blockTable);
+  Value sequences = getValueOrCreateConstantIndexOp(builder, getLoc(), e.rowsOf(lengths));
 
-  auto gather = [&](Value source, int64_t width) -> Value {
+  auto gather = [&, lengths = lengths, table = table](Value source, int64_t width) -> Value {
     OpFoldResult dim = e.size(width);
-    Value all = e.empty({contextStart(e, batch.lengths, sequences), heads, dim});
+    Value all = e.empty({contextStart(e, lengths, sequences), heads, dim});
     Value rows = e.forEach(
         sequences, {all, e.index(0)}, [&](Value s, ValueRange values) -> SmallVector<Value> {
-          OpFoldResult length = e.indexAt(batch.lengths, s);
+          OpFoldResult length = e.indexAt(lengths, s);
           Value own = e.generic("jhd: -> jhd", {}, e.empty({length, heads, dim}), [&](ValueRange) {
-            return readCache(e, batch, source, s, e.loop(0), e.loop(1), e.loop(2));
+            return readCache(e, table, source, s, e.loop(0), e.loop(1), e.loop(2));
           });
           ReferenceBuilder::Shape offsets{values[1], e.size(0), e.size(0)},
               sizes{length, heads, dim};
           ReferenceBuilder::Shape strides(3, e.size(1));
           return {e.create<tensor::InsertSliceOp>(own, values[0], offsets, sizes, strides),
-                  e.add(values[1], e.indexAt(batch.lengths, s))};
+                  e.add(values[1], e.indexAt(lengths, s))};
         })[0];
     return e.joinColumns(rows);
   };
@@ -273,14 +282,16 @@ LogicalResult PagedAttentionOp::decompose(OpBuilder &builder, ReferenceMapping &
 
   mapping.map(getResult(), attend(e, mapping.lookup(getQuery()), shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t);
-                auto read = [&, sequence](Value source) -> Visible::Element {
-                  return [&, sequence, source](Value j, Value h, Value d) {
-                    return readCache(e, batch, source, sequence, j, h, d);
+                Value table = type.getMemory() ? batch.memoryTable : batch.blockTable;
+                auto read = [&, table, sequence](Value source) -> Visible::Element {
+                  return [&, table, sequence, source](Value j, Value h, Value d) {
+                    return readCache(e, table, source, sequence, j, h, d);
                   };
                 };
                 Value position = e.indexAt(batch.positions, t);
-                return {e.add(position, e.index(1)), read(cache.key), read(cache.value), e.index(0),
-                        position};
+                Value count = type.getMemory() ? e.indexAt(batch.memoryLengths, sequence)
+                                               : e.add(position, e.index(1));
+                return {count, read(cache.key), read(cache.value), e.index(0), position};
               }));
   return success();
 }

@@ -15,7 +15,7 @@ FailureOr<Value> EmbeddingOp::buildFromTemplate(TemplateArgs &args) {
   return EmbeddingOp::create(args.getBuilder(), args.getLoc(), args.getBatch(), table).getResult();
 }
 
-// position_embedding: {weight: NAME, rows: P, columns: C, offset: 0}
+// position_embedding: {weight: NAME, or sinusoidal: ORDER, rows: P, columns: C, offset: 0}
 FailureOr<Value> PositionEmbeddingOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(rows, args.getInteger("rows"));
   TENON_READ(columns, args.getInteger("columns"));
@@ -23,9 +23,31 @@ FailureOr<Value> PositionEmbeddingOp::buildFromTemplate(TemplateArgs &args) {
   if (offset < 0 || offset >= rows)
     return args.error("offset",
                       "leaves no position in " + Twine(rows) + " rows, got " + Twine(offset));
+  OpBuilder &builder = args.getBuilder();
+  if (!args.has("sinusoidal")) {
+    TENON_READ(table, args.getWeight("weight", ".weight", {rows, columns}));
+    return PositionEmbeddingOp::create(builder, args.getLoc(), args.getBatch(), table, offset)
+        .getResult();
+  }
+  TENON_READ(name, args.getString("sinusoidal"));
+  std::optional<SinusoidOrder> order = symbolizeSinusoidOrder(name);
+  if (!order)
+    return args.error("sinusoidal", "unknown order '" + name + "'; accepted: interleaved, halves");
+  if (rows < 1 || columns < 1)
+    return args.error("", "a table has rows and columns, not " + Twine(rows) + " and " +
+                              Twine(columns));
+  auto type = WeightType::get(builder.getContext(), {rows, columns}, Storage::F32);
+  Value table = SinusoidalOp::create(builder, args.getLoc(), type, *order);
+  return PositionEmbeddingOp::create(builder, args.getLoc(), args.getBatch(), table, offset)
+      .getResult();
+}
+
+// type_embedding: {weight: NAME, rows: N, columns: C}
+FailureOr<Value> TypeEmbeddingOp::buildFromTemplate(TemplateArgs &args) {
+  TENON_READ(rows, args.getInteger("rows"));
+  TENON_READ(columns, args.getInteger("columns"));
   TENON_READ(table, args.getWeight("weight", ".weight", {rows, columns}));
-  return PositionEmbeddingOp::create(args.getBuilder(), args.getLoc(), args.getBatch(), table,
-                                     offset)
+  return TypeEmbeddingOp::create(args.getBuilder(), args.getLoc(), args.getBatch(), table)
       .getResult();
 }
 
@@ -60,17 +82,24 @@ FailureOr<Value> LayerNormOp::buildFromTemplate(TemplateArgs &args) {
       .getResult();
 }
 
-// linear: {weight: NAME, out: N, bias: false, transposed: false, rows: N, first: 0, every: rows}
+// linear: {weight: NAME, out: N, bias: false or TENSOR, transposed: false, rows: N, first: 0,
+//          every: rows}
 FailureOr<Value> LinearOp::buildFromTemplate(TemplateArgs &args) {
   Value stream = args.getStream();
   TENON_READ(out, args.getInteger("out"));
-  TENON_READ(hasBias, args.getFlag("bias", false));
+  bool isBiasNamed = args.isText("bias");
+  bool hasBias = isBiasNamed;
+  if (!isBiasNamed) {
+    TENON_READ(flag, args.getFlag("bias", false));
+    hasBias = flag;
+  }
   TENON_READ(part, TensorPart::read(args, out));
   TENON_READ(matrix, args.getWeight("weight", ".weight", part.getShape(getColumns(stream))));
   TENON_READ(weight, part.takeMatrix(args, matrix));
   Value bias;
   if (hasBias) {
-    TENON_READ(vector, args.getWeight("weight", ".bias", {part.rows}));
+    TENON_READ(vector, isBiasNamed ? args.getWeight("bias", "", {part.rows})
+                                   : args.getWeight("weight", ".bias", {part.rows}));
     bias = part.take(args, vector);
   }
   return LinearOp::create(args.getBuilder(), args.getLoc(), stream, weight, bias).getResult();
@@ -227,13 +256,24 @@ static FailureOr<ScoreBias> getScoreBias(TemplateArgs &args, int64_t heads) {
 }
 
 // attention: {heads: H, scale: S = head_dim^-0.5, window: W = none, softcap: C = none,
-//             alibi: {...} or relative_bias: NAME, ..., sinks: NAME,
+//             alibi: {...} or relative_bias: NAME, ..., sinks: NAME, causal: true,
+//             over: stream or memory,
 //             query: [...], key: [...], value: [...]}
 FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(heads, args.getInteger("heads"));
+  TENON_READ(over, args.getString("over", "stream"));
+  bool isCross = over == "memory";
+  if (!isCross && over != "stream")
+    return args.error("over", "must be stream or memory, got '" + over + "'");
+  Value source = isCross ? args.getMemory() : args.getStream();
+  if (isCross && !source)
+    return args.error("over", "there is no memory: the graph has no 'encoder' before this node");
+  TENON_READ(causal, args.getFlag("causal", !isCross));
+  if (isCross && causal)
+    return args.error("causal", "attention over memory sees all of it");
   TENON_READ(query, args.getBranch("query"));
-  TENON_READ(key, args.getBranch("key"));
-  TENON_READ(value, args.getBranch("value"));
+  TENON_READ(key, args.getBranch("key", source));
+  TENON_READ(value, args.getBranch("value", source));
   if (heads <= 0 || getColumns(query) % heads)
     return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(query)) +
                                    " query columns");
@@ -248,6 +288,8 @@ FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(window, args.getInteger("window", 0));
   if (window < 0 || (window == 0 && args.has("window")))
     return args.error("window", "must be positive, got " + Twine(window));
+  if (window && !causal)
+    return args.error("window", "needs causal attention");
   TENON_READ(softcap, args.getNumber("softcap", 0.0));
   if (softcap < 0 || (softcap == 0 && args.has("softcap")))
     return args.error("softcap", "must be positive");
@@ -258,8 +300,9 @@ FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
     sinks = vector;
   }
   return AttentionOp::create(args.getBuilder(), args.getLoc(), query, key, value, args.getBatch(),
-                             bias.table, sinks, heads, heads, APFloat(scale), KeyRows::tokens,
-                             window, APFloat(softcap), bias.by, bias.origin)
+                             bias.table, sinks, heads, heads, APFloat(scale),
+                             isCross ? KeyRows::memory : KeyRows::tokens, window, APFloat(softcap),
+                             bias.by, bias.origin, /*bidirectional=*/!causal && !isCross)
       .getResult();
 }
 

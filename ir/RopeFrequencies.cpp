@@ -155,4 +155,18 @@ double RopeFrequenciesOp::getAngleFactor() {
   return number(scaling, "attention", usual);
 }
 
+SmallVector<float> SinusoidalOp::evaluate(int64_t first, int64_t count) {
+  int64_t columns = getResult().getType().getColumns(), sines = (columns + 1) / 2;
+  bool isHalved = getOrder() == SinusoidOrder::halves;
+  SmallVector<float> table(count * columns);
+  for (int64_t row = 0; row < count; ++row)
+    for (int64_t i = 0; i < columns; ++i) {
+      double angle =
+          double(first + row) * std::pow(10000.0, -2.0 * double(i / 2) / double(columns));
+      int64_t column = !isHalved ? i : i % 2 ? sines + i / 2 : i / 2;
+      table[row * columns + column] = float(i % 2 ? std::cos(angle) : std::sin(angle));
+    }
+  return table;
+}
+
 } // namespace tenon::llm

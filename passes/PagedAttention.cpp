@@ -15,7 +15,7 @@ struct PagedAttention : impl::LLMPagedAttentionBase<PagedAttention> {
   void runOnOperation() override {
     getOperation().walk([](AttentionOp op) {
       auto read = op.getKey().getDefiningOp<KVReadOp>();
-      if (op.getKeys() != KeyRows::context || !read || op.getKey() != read.getKey() ||
+      if (op.getKeys() == KeyRows::tokens || !read || op.getKey() != read.getKey() ||
           op.getValue() != read.getValue() ||
           read.getCache().getType().getHeads() != int64_t(op.getNumKvHeads()))
         return;

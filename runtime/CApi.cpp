@@ -127,6 +127,8 @@ int tenon_logits(tenon_model *model, const int32_t *ids, int64_t count, float *l
   return guarded([&] {
     std::vector<int32_t> all = idsOf(ids, count);
     Engine &engine = model->engine;
+    if (engine.hasMemory())
+      refuse("tenon_logits: an encoder-decoder reads two texts; tenon_generate does");
     if (count > engine.context())
       refuse("{} tokens, the context holds {}", count, engine.context());
     model->prefixes.makeRoom(KvPool::blocksFor(count));

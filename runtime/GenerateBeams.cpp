@@ -79,7 +79,8 @@ BeamGeneration generateBeams(Program &program, Engine &engine, const std::vector
   const Endings endings(program, options);
   checkBeams(beamOptions, engine.vocab(), endings.idCount());
   // The last token is never fed, so one more than the context has room for.
-  const int room = engine.context() - static_cast<int>(prompt.size()) + 1;
+  const int begun = engine.hasMemory() ? 1 : static_cast<int>(prompt.size());
+  const int room = engine.context() - begun + 1;
   BeamSearch search(beamOptions, engine.vocab(), std::min(options.maxTokens.value_or(room), room),
                     endings.idCount(),
                     [&](const std::vector<int32_t> &ids) { return endings.reached(ids); });
@@ -87,11 +88,15 @@ BeamGeneration generateBeams(Program &program, Engine &engine, const std::vector
 
   BeamGeneration generation;
   Clock clock;
-  std::vector<KvSequence> sequences; // of the running beams
+  KvSequence memory(engine.memoryPool()); // all beams read the same
+  std::vector<KvSequence> sequences;      // of the running beams
   sequences.emplace_back(engine.pool());
+  auto work = [&](KvSequence &sequence, const int32_t *ids, size_t count) {
+    return Work{&sequence, ids, static_cast<int>(count), Score::Last, 0, nullptr, &memory};
+  };
   if (!search.running().empty()) {
-    engine.step({{&sequences[0], prompt.data(), static_cast<int>(prompt.size()), Score::Last}},
-                score);
+    const std::vector<int32_t> begin = beginAnswer(program, engine, prompt, memory);
+    engine.step({work(sequences[0], begin.data(), begin.size())}, score);
     search.advance();
   }
   generation.promptMs = clock.lapMs();
@@ -101,7 +106,7 @@ BeamGeneration generateBeams(Program &program, Engine &engine, const std::vector
     next.reserve(search.running().size());
     for (const Beam &beam : search.running()) {
       next.push_back(sequences[beam.parent].fork());
-      works.push_back({&next.back(), &beam.ids.back(), 1, Score::Last});
+      works.push_back(work(next.back(), &beam.ids.back(), 1));
     }
     sequences = std::move(next); // blocks that no beam continues go back to the pool
     engine.step(works, score);

@@ -143,8 +143,8 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
     timing.begin(what);
     progress(what);
   };
-  ModelFacts facts{loaded->name, loaded->architecture, loaded->digest,   loaded->parameters,
-                   loaded->eos,  loaded->stop,         loaded->tokenizer};
+  ModelFacts facts{loaded->name, loaded->architecture, loaded->digest,       loaded->parameters,
+                   loaded->eos,  loaded->stop,         loaded->decoderStart, loaded->tokenizer};
   timing.begin("running passes");
   if (llvm::Error error = compileModel(*loaded->module, loaded->weights.get(), facts, options))
     return error;

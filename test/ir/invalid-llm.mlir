@@ -739,3 +739,37 @@ func.func @f(%x: tensor<?x8xf32>, %a: tensor<?x2xf32>) {
   %0 = llm.rope %x, %a heads 2 half first 3 : tensor<?x8xf32>, tensor<?x2xf32>
   return
 }
+
+// -----
+
+func.func @f(%b: !llm.batch, %x: tensor<?x8xf32>) {
+  // expected-error @below {{'llm.attention' op bidirectional attention is over the tokens of the batch, not keys context}}
+  %0 = llm.attention %x, %x, %x, %b heads 2 kv_heads 2 scale 0.5 keys context bidirectional
+     : tensor<?x8xf32>, tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %x: tensor<?x8xf32>) {
+  // expected-error @below {{'llm.attention' op a window (4) needs causal attention}}
+  %0 = llm.attention %x, %x, %x, %b heads 2 kv_heads 2 scale 0.5 keys memory window 4
+     : tensor<?x8xf32>, tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'llm.sinusoidal' op must be a plain f32 matrix of positions, got '!llm.weight<8xf32>'}}
+  %0 = llm.sinusoidal halves : !llm.weight<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %t: !llm.weight<8xf32>) {
+  // expected-error @below {{'llm.type_embedding' op table must be a matrix, got '!llm.weight<8xf32>'}}
+  %0 = llm.type_embedding %b, %t : !llm.weight<8xf32>
+  return
+}

@@ -74,6 +74,18 @@ func.func @rows(%b: !llm.batch, %table: !llm.weight<100x64xq8_0>, %w: !llm.weigh
   %p = llm.position_embedding %b, %table : <100x64xq8_0>
   // CHECK: llm.position_embedding %[[B]], %[[TABLE]] offset 2 : <100x64xq8_0>
   %p2 = llm.position_embedding %b, %table offset 2 : <100x64xq8_0>
+  // CHECK: llm.type_embedding %[[B]], %[[TABLE]] : <100x64xq8_0>
+  %types = llm.type_embedding %b, %table : <100x64xq8_0>
+  // CHECK: llm.sinusoidal interleaved : <32x64xf32>
+  %sines = llm.sinusoidal interleaved : <32x64xf32>
+  // CHECK: llm.sinusoidal halves : <32x64xf32>
+  %halves = llm.sinusoidal halves : <32x64xf32>
+  // CHECK: llm.attention %{{.*}} keys tokens bidirectional : tensor<?x64xf32>, tensor<?x64xf32>
+  %both = llm.attention %x, %x, %x, %b heads 4 kv_heads 4 scale 0.25 keys tokens bidirectional
+     : tensor<?x64xf32>, tensor<?x64xf32>
+  // CHECK: llm.attention %{{.*}} keys memory : tensor<?x64xf32>, tensor<?x64xf32>
+  %cross = llm.attention %x, %x, %x, %b heads 4 kv_heads 4 scale 0.25 keys memory
+     : tensor<?x64xf32>, tensor<?x64xf32>
   // CHECK: llm.layer_norm %[[X]], %[[V]] eps 1.000000e-05 : tensor<?x64xf32>, <64xf32>
   %ln = llm.layer_norm %x, %v eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>
   // CHECK: llm.layer_norm %[[X]], %[[V]], %[[V]] eps 1.000000e-05 : tensor<?x64xf32>, <64xf32>, !llm.weight<64xf32>

@@ -136,7 +136,7 @@ struct RowAttention {
   int64_t firstQuery;      // head of query 0
   int64_t group, dim;      // queries; head_dim rounded up to 16
   int64_t valueDim;        // rounded up likewise
-  int64_t first, position; // the first visible position, and the last: the token's own
+  int64_t first, position; // the first visible position, and the last
   bool pairs;
   float *q; // [group][dim], scaled, zeros behind head_dim; with `pairs` [group][dim / 2]
   float *acc, *max, *sum; // the merged result: [group][valueDim], [group], [group]
@@ -150,7 +150,7 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
   const tenon_batch &batch = *env->batch;
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
   int64_t width = tk_value_dim(s.head_dim, s.value_dim), valueDim = tk_round_up(width, 16);
-  int64_t position = batch.positions[row];
+  int64_t position = lastVisible(s, batch, row);
   int64_t first = s.window ? most(0, position - s.window + 1) : 0;
   Cache cache = {(char *)pool, s.kv_heads, s.head_dim, s.kv_dtype, width, s.values_in_keys};
   float *q = (float *)env->scratch;
@@ -161,7 +161,7 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
   return {s,
           bias,
           cache,
-          blocksOf(batch, batch.sequence_of[row]),
+          keyBlocksOf(s, batch, batch.sequence_of[row]),
           head,
           head * group,
           group,
@@ -351,7 +351,7 @@ TK_INLINE void storePartials(const RowAttention &a, float *partials, int64_t row
 TK_INLINE void mergePartials(const tk_attention_shape &s, const float *sinks, float *partials,
                              const tenon_env *env, int64_t row, int64_t head, float *out) {
   int64_t width = tk_value_dim(s.head_dim, s.value_dim);
-  int64_t position = env->batch->positions[row];
+  int64_t position = lastVisible(s, *env->batch, row);
   int64_t first = s.window ? most(0, position - s.window + 1) : 0;
   float *acc = (float *)env->scratch, max, sum;
   beginMerge(width, acc, max, sum);

@@ -1,5 +1,6 @@
-// tk_embedding: gathers rows of tokens or positions from the packed table, which, for tokens, is
-// the copy that a tied output head multiplies with. Row r of a tile is lane r of every line.
+// tk_embedding: gathers rows of tokens, positions or types from the packed table, which, for
+// tokens, is the copy that a tied output head multiplies with. Row r of a tile is lane r of every
+// line.
 #include "isa.h"
 
 namespace {
@@ -39,9 +40,13 @@ TK_KERNEL(tk_embedding) {
   const auto &s = *(const tk_embedding_shape *)shape;
   const uint8_t *table = (const uint8_t *)io[0];
   float *out = (float *)io[1];
-  Range share = shareOf(env->batch->tokens, env);
+  const tenon_batch &batch = *env->batch;
+  const int32_t *index = s.index == TK_INDEX_POSITIONS ? batch.positions
+                         : s.index == TK_INDEX_TYPES   ? batch.types
+                                                       : batch.ids;
+  Range share = shareOf(batch.tokens, env);
   for (int64_t t = share.begin; t < share.end; ++t) {
-    int64_t id = s.positions ? (int64_t)env->batch->positions[t] + s.offset : env->batch->ids[t];
+    int64_t id = (int64_t)index[t] + s.offset;
     int lane = (int)(id % TK_TILE_ROWS);
     const uint8_t *tile = table + id / TK_TILE_ROWS * tk_tile_bytes(s.format, s.cols);
     float *row = out + t * s.out_stride;

@@ -59,15 +59,17 @@ enum tk_group_score {
 #define TK_ROW_BLOCK 64
 
 // ── tk_embedding ───────────────────────────────────────────────────────────────────────────────
-// out[t] = scale · table[ids[t]], or table[positions[t] + offset]          io: table, out
+// out[t] = scale · table[index[t] + offset], by ids, positions or types          io: table, out
+enum tk_index { TK_INDEX_IDS = 0, TK_INDEX_POSITIONS = 1, TK_INDEX_TYPES = 2 };
+
 typedef struct tk_embedding_shape {
   int32_t vocab; // rows of the table
   int32_t cols;
   int32_t format; // tk_format of the table
   int32_t out_stride;
   float scale;
-  int32_t positions; // 1: by position, 0: by token id
-  int32_t offset;    // with `positions`: the row of position 0
+  int32_t index;  // tk_index
+  int32_t offset; // the row of index 0
 } tk_embedding_shape;
 
 // ── tk_linear ──────────────────────────────────────────────────────────────────────────────────
@@ -250,10 +252,16 @@ typedef struct tk_kv_append_shape {
 // clamp(x + bias_origin, 0, bias_length - 1) is added to a score behind scale and softcap, x being
 // j - p or j. A sink is one more score of a head, to which no value belongs.
 //
+// With TK_KEYS_MEMORY the cache is that of the memory, all of which is visible. TK_KEYS_TOKENS is
+// an encoder's: the keys and values are rows of the batch's own tokens, those of the whole sequence
+// are visible, and io: q, k, v [tokens, kv_heads · head_dim], [bias], out. Neither has a window.
+//
 // The context is always cut into spans of TK_SPAN positions whose results are merged in order, so a
 // row depends on its own length only. With `split` the spans of one row are shared out among
 // threads, which meet at a barrier before merging; `partials` is then memory seen by all threads,
 // of tk_attention_partial_bytes(heads, value_dim, context) for each token.
+enum tk_keys { TK_KEYS_CONTEXT = 0, TK_KEYS_MEMORY = 1, TK_KEYS_TOKENS = 2 };
+
 typedef struct tk_attention_shape {
   int32_t heads;
   int32_t kv_heads; // divides heads; query head h reads kv head h / (heads / kv_heads)
@@ -262,12 +270,15 @@ typedef struct tk_attention_shape {
   int32_t out_stride;
   int32_t kv_dtype;
   float scale;
-  float softcap;   // 0: none
-  int32_t window;  // 0: none
-  int32_t decode;  // 1: @decode (one token for each sequence)
-  int32_t split;   // 1: see above; with `decode` only
-  int32_t context; // with `split`: the longest sequence, as `partials` was sized for
-  int32_t bias;    // tk_bias
+  float softcap;    // 0: none
+  int32_t window;   // 0: none
+  int32_t decode;   // 1: @decode (one token for each sequence)
+  int32_t split;    // 1: see above; with `decode` only
+  int32_t context;  // with `split`: the longest sequence, as `partials` was sized for
+  int32_t keys;     // tk_keys
+  int32_t k_stride; // TK_KEYS_TOKENS
+  int32_t v_stride;
+  int32_t bias; // tk_bias
   int32_t bias_length;
   int32_t bias_origin;
   int32_t sinks;          // 0 or 1

@@ -65,8 +65,9 @@ TEST(HuggingFace, ReadsBothSpellings) {
         "llama3-rope-scaling", "llama-yarn", "mistral", "mistral-nowindow", "qwen2", "qwen2-tied",
         "smollm3", "granite", "phi3", "olmo2", "gemma", "gemma2", "gemma3",
         // LayerNorm
-        "gpt2", "opt", "opt-postln-proj", "gpt_neox", "gpt_neox-seqres", "phi", "gptj",
-        "stablelm"}) {
+        "gpt2", "opt", "opt-postln-proj", "gpt_neox", "gpt_neox-seqres", "phi", "gptj", "stablelm",
+        // encoders
+        "bert", "roberta", "bart", "marian", "t5", "t5-v1_1"}) {
     std::string texts[2];
     for (int i : {0, 1}) {
       Folder folder;

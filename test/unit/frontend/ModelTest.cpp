@@ -88,7 +88,8 @@ TEST(Model, RefusesInOneLine) {
       {model(good, "generation: {eos: @-1}\n"), "'generation.eos' must be token ids, got -1"},
       {model(good, "generation: {stop: [@\"\"]}\n"),
        "'generation.stop' must be a list of texts, got ''"},
-      {model(good, "generation: {@sotp: []}\n"), "unknown key 'sotp'; accepted: eos, stop"},
+      {model(good, "generation: {@sotp: []}\n"),
+       "unknown key 'sotp'; accepted: eos, stop, decoder_start"},
   };
   Folder folder;
   for (const BadModel &bad : cases) {

@@ -143,7 +143,7 @@ TEST_P(AttentionTest, Sinks) {
   std::vector<char> pool =
       fill(h, TENON_F32, {keys}, byToken(k, 0, keys), byToken(golden["sinks.v"], 0, keys), batch);
   std::vector<float> rows = byToken(q, 0, queries);
-  expectNear(attend(shape, batch, rows, pool, 2, sinks.data()), {want.begin(), want.end()}, 1e-5);
+  expectNear(attend(shape, batch, rows, pool, 2, {}, sinks.data()), {want.begin(), want.end()}, 1e-5);
   // The last token alone, as decode has it.
   Batch last({1}, {keys - 1});
   last.blockTable = batch.blockTable;
@@ -152,8 +152,90 @@ TEST_P(AttentionTest, Sinks) {
   shape.decode = 1;
   for (int split : {0, 1}) {
     shape.split = split;
-    expectNear(attend(shape, last, row, pool, 2, sinks.data()),
+    expectNear(attend(shape, last, row, pool, 2, {}, sinks.data()),
                {want.end() - h.width(), want.end()}, 1e-5);
+  }
+}
+
+// Row r of a golden [rows, heads, positions, dim] as a golden tensor of one row.
+GoldenTensor rowOf(const GoldenTensor &t, int64_t r) {
+  GoldenTensor row = t;
+  const int64_t size = int64_t(t.values.size()) / t.dim(0);
+  row.values.assign(t.values.begin() + r * size, t.values.begin() + (r + 1) * size);
+  return row;
+}
+
+// Two decoders of 5 tokens over memories of other lengths: every query sees all of its memory,
+// whatever its position. The same by an encoder's rows, and by steps of one token.
+TEST_P(AttentionTest, Memory) {
+  auto golden = readOracle("attention/attention.safetensors");
+  const GoldenTensor &q = golden["cross_pad.q"], &k = golden["cross_pad.k"];
+  const GoldenTensor &v = golden["cross_pad.v"], &out = golden["cross_pad.out"];
+  Heads h = {int32_t(q.dim(1)), int32_t(k.dim(1)), int32_t(q.dim(3))};
+  const int32_t queries = int32_t(q.dim(2));
+  std::vector<int32_t> lengths;
+  std::vector<float> keys, values, asked;
+  std::vector<double> wanted;
+  auto append = [](auto &to, const std::vector<float> &from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (int64_t row = 0; row < q.dim(0); ++row) {
+    lengths.push_back(int32_t(golden["cross_pad.lengths"].values[row]));
+    append(keys, byToken(rowOf(k, row), 0, lengths.back()));
+    append(values, byToken(rowOf(v, row), 0, lengths.back()));
+    append(asked, byToken(rowOf(q, row), 0, queries));
+    append(wanted, byToken(rowOf(out, row), 0, queries));
+  }
+  Batch memory(lengths);
+  std::vector<char> pool = fill(h, TENON_F32, lengths, keys, values, memory);
+  tk_attention_shape shape = attentionShape(h);
+  shape.keys = TK_KEYS_MEMORY;
+  auto show = [&](const Batch &batch) {
+    tenon_batch &raw = const_cast<tenon_batch &>(batch.get());
+    raw.memory_lengths = memory.lengths.data();
+    raw.memory_table = memory.blockTable.data();
+    raw.memory_max_blocks = memory.get().max_blocks;
+  };
+  Batch batch({queries, queries}, {0, 30});
+  show(batch);
+  for (int threads : {1, 3})
+    expectNear(attend(shape, batch, asked, pool, threads), wanted, 1e-5);
+
+  shape.decode = 1;
+  Batch step({1, 1}, {2, 33});
+  show(step);
+  std::vector<float> one;
+  std::vector<double> first;
+  for (int64_t row = 0; row < 2; ++row) {
+    auto at = row * queries * h.width();
+    one.insert(one.end(), asked.begin() + at, asked.begin() + at + h.width());
+    first.insert(first.end(), wanted.begin() + at, wanted.begin() + at + h.width());
+  }
+  expectNear(attend(shape, step, one, pool, 2), first, 1e-5);
+}
+
+// An encoder's tokens see their whole sequence: as if it were their memory.
+TEST_P(AttentionTest, Bidirectional) {
+  Heads h = {6, 2, 24};
+  std::vector<int32_t> lengths = {1, 70, 9};
+  std::vector<float> q = randomFloats(80 * h.width(), 21, 2),
+                     k = randomFloats(80 * h.kvWidth(), 22), v = randomFloats(80 * h.kvWidth(), 23);
+  Batch batch(lengths);
+  std::vector<char> pool = fill(h, TENON_F32, lengths, k, v, batch);
+  tenon_batch &raw = const_cast<tenon_batch &>(batch.get());
+  raw.memory_lengths = batch.lengths.data();
+  raw.memory_table = batch.blockTable.data();
+  raw.memory_max_blocks = raw.max_blocks;
+  tk_attention_shape shape = attentionShape(h);
+  shape.keys = TK_KEYS_MEMORY;
+  std::vector<float> wanted = attend(shape, batch, q, pool);
+  shape.keys = TK_KEYS_TOKENS;
+  shape.k_stride = shape.v_stride = h.kvWidth();
+  for (int threads : {1, 2, 7}) {
+    std::vector<float> out(q.size(), -9);
+    runKernel(level().tk_attention, &shape, {q.data(), k.data(), v.data(), out.data()}, batch,
+              threads, tk_attention_scratch(&shape));
+    EXPECT_EQ(out, wanted);
   }
 }
 

@@ -76,8 +76,8 @@ void decode(const tenon_env *env, char *arena, const char *weights, char *cache)
 }
 
 constexpr tenon_variant variants[] = {
-    {"future", "sse2,avx9000", nullptr, nullptr, 0},
-    {"toy", "", prefill, decode, 100},
+    {"future", "sse2,avx9000", nullptr, nullptr, 0, nullptr},
+    {"toy", "", prefill, decode, 100, nullptr},
 };
 
 } // namespace
@@ -101,5 +101,11 @@ const tenon_compiled toyCompiled = {TENON_KERNEL_ABI,
                                     {0xe5, 0xbb, 0xe7, 0x8f, 0x58, 0x67, 0x5c, 0xcc},
                                     3,
                                     hiddens,
+                                    0,
+                                    0,
+                                    0,
+                                    nullptr,
+                                    0,
+                                    0,
                                     0,
                                     0};
