@@ -34,9 +34,9 @@ struct Work {
 
 // A scored row; valid during the sink's call only.
 struct Row {
-  int work;            // index into the step's works
-  int token;           // index into the work's ids
-  const float *logits; // [vocab]
+  int work;                           // index into the step's works
+  int token;                          // index into the work's ids
+  const float *logits;                // [vocab]
   std::vector<const float *> hiddens; // a row of each tenon_hidden; empty unless compiled in
 };
 using RowSink = std::function<void(const Row &)>;
