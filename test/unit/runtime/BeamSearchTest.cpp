@@ -63,8 +63,9 @@ struct Slot {
 std::vector<size_t> topK(const std::vector<Slot> &slots, size_t k) {
   std::vector<size_t> order(slots.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return slots[a].score > slots[b].score; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return slots[a].score != slots[b].score ? slots[a].score > slots[b].score : a < b;
+  });
   order.resize(k);
   return order;
 }
