@@ -21,7 +21,7 @@ namespace {
 
 // One key and one value row of one layer.
 int64_t getPositionBytes(CacheType cache) {
-  return 2 * cache.getWidth() * cache.getElementType().getIntOrFloatBitWidth() / 8;
+  return cache.getPositionElements() * cache.getElementType().getIntOrFloatBitWidth() / 8;
 }
 
 int64_t getActivationFlops(ActivationKind kind) {
@@ -30,6 +30,8 @@ int64_t getActivationFlops(ActivationKind kind) {
     return 1;
   case ActivationKind::silu:
     return 4;
+  case ActivationKind::sigmoid:
+    return 3;
   case ActivationKind::quick_gelu:
   case ActivationKind::gelu:
     return 5;
@@ -71,6 +73,11 @@ private:
       auto table = cast<WeightType>(op.getOperand(1).getType());
       return table.getByteSize() / table.getRows() * rows;
     }
+    if (auto experts = dyn_cast<ExpertLinearOp>(op)) { // only those that a token has chosen
+      WeightType type = experts.getWeight().getType();
+      int64_t count = type.getShape()[0];
+      return type.getByteSize() / count * std::min(count, rows * experts.getSlots());
+    }
     int64_t bytes = 0;
     for (Value operand : op.getOperands())
       if (auto weight = dyn_cast<WeightType>(operand.getType()))
@@ -90,8 +97,8 @@ private:
     return type && type.getRank() == 2 && !type.isDynamicDim(1) ? rows * type.getDimSize(1) : 0;
   }
 
-  int64_t getAttentionFlops(int64_t heads, int64_t headDim) {
-    return workload.pairs * heads * (4 * headDim + 4);
+  int64_t getAttentionFlops(int64_t heads, int64_t headDim, int64_t valueDim) {
+    return workload.pairs * heads * (2 * headDim + 2 * valueDim + 4);
   }
 
   int64_t getFlops(Operation &op) {
@@ -100,21 +107,27 @@ private:
           int64_t bias = linear.getBias() ? getElements(linear) : 0;
           return 2 * rows * linear.getWeight().getType().getNumElements() + bias;
         })
+        .Case([&](ExpertLinearOp linear) {
+          return 2 * rows * linear.getSlots() * linear.getWeight().getType().getMatrixRows() *
+                 linear.getWeight().getType().getColumns();
+        })
         .Case([&](RopeOp rope) { return 3 * rope.getHeads() * getElements(rope.getAngles()); })
         .Case([&](RopeAnglesOp angles) { return 2 * getElements(angles); })
         .Case([&](AttentionOp attention) {
-          return getAttentionFlops(attention.getNumHeads(), attention.getHeadDim());
+          return getAttentionFlops(attention.getNumHeads(), attention.getHeadDim(),
+                                   getColumns(attention.getValue()) / attention.getNumKvHeads());
         })
         .Case([&](PagedAttentionOp attention) {
-          return getAttentionFlops(attention.getNumHeads(),
-                                   attention.getCache().getType().getHeadDim());
+          CacheType cache = attention.getCache().getType();
+          return getAttentionFlops(attention.getNumHeads(), cache.getHeadDim(),
+                                   cache.getValueDim());
         })
         .Case([&](ActivationOp activation) {
           return getActivationFlops(activation.getKind()) * getElements(activation);
         })
         .Case([&](SoftcapOp softcap) { return 4 * getElements(softcap); })
         .Case<EmbeddingOp, PositionEmbeddingOp, KVAppendOp, KVReadOp, SliceOp, GatherRowsOp,
-              RepeatKVOp>([](Operation *) { return 0; })
+              RepeatKVOp, JoinHeadsOp, SliceHeadsOp, GatherColumnsOp>([](Operation *) { return 0; })
         .Default([&](Operation *other) { return getOtherFlops(*other); });
   }
 

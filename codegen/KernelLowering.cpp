@@ -111,10 +111,11 @@ MemRefType getRowsType(OpBuilder &builder, RankedTensorType type) {
 }
 
 // One half (keys or values) of every block of a layer: blocks lie both halves apart.
-MemRefType getCacheType(OpBuilder &builder, llm::CacheType type) {
-  int64_t heads = type.getHeads(), dim = type.getHeadDim(), head = TENON_BLOCK_TOKENS * dim;
-  auto layout =
-      StridedLayoutAttr::get(builder.getContext(), /*offset=*/0, {2 * heads * head, head, dim, 1});
+MemRefType getCacheType(OpBuilder &builder, llm::CacheType type, bool isValue) {
+  int64_t heads = type.getHeads(), dim = isValue ? type.getValueDim() : type.getHeadDim();
+  int64_t block = TENON_BLOCK_TOKENS * type.getPositionElements();
+  auto layout = StridedLayoutAttr::get(builder.getContext(), /*offset=*/0,
+                                       {block, TENON_BLOCK_TOKENS * dim, dim, 1});
   return MemRefType::get({ShapedType::kDynamic, heads, TENON_BLOCK_TOKENS, dim},
                          type.getElementType(), layout);
 }
@@ -160,7 +161,9 @@ llvm::Expected<SmallVector<Type>> getArgumentTypes(OpBuilder &builder,
     if (auto rows = dyn_cast<RankedTensorType>(input)) {
       types.push_back(getRowsType(builder, rows));
     } else if (auto cache = dyn_cast<llm::CacheType>(input)) {
-      types.append(2, getCacheType(builder, cache));
+      types.push_back(getCacheType(builder, cache, /*isValue=*/false));
+      if (!cache.getValuesInKeys())
+        types.push_back(getCacheType(builder, cache, /*isValue=*/true));
       if (++caches > 1)
         return refuse(op, "has more than one cache operand");
     } else if (auto weight = dyn_cast<llm::WeightType>(input)) {
@@ -220,10 +223,14 @@ LogicalResult buildBody(OpBuilder &builder, sched::KernelOp op, ArrayRef<Type> t
   mapping.map(body.getArgument(0), batch);
   BlockArgument keys, values;
   for (BlockArgument operand : body.getArguments().drop_front()) {
-    if (isa<llm::CacheType>(operand.getType())) {
-      keys = *argument++, values = *argument++;
-      mapping.map(operand, ReferenceCache{tensorOf(keys, /*writable=*/true),
-                                          tensorOf(values, /*writable=*/true)});
+    if (auto cache = dyn_cast<llm::CacheType>(operand.getType())) {
+      keys = *argument++;
+      Value key = tensorOf(keys, /*writable=*/true), value = key;
+      if (!cache.getValuesInKeys()) {
+        values = *argument++;
+        value = tensorOf(values, /*writable=*/true);
+      }
+      mapping.map(operand, ReferenceCache{key, value});
     } else {
       mapping.map(operand, next());
     }
@@ -238,7 +245,8 @@ LogicalResult buildBody(OpBuilder &builder, sched::KernelOp op, ArrayRef<Type> t
   if (Value last = getFinalCache(op)) {
     ReferenceCache cache = mapping.lookupCache(last);
     write(cache.key, keys, /*restrict=*/false);
-    write(cache.value, values, /*restrict=*/false);
+    if (values)
+      write(cache.value, values, /*restrict=*/false);
   }
   for (Value result : op.getTerminator()->getOperands())
     write(mapping.lookup(result), *argument++, /*restrict=*/true);
@@ -448,16 +456,20 @@ private:
   }
 
   void addCache(llm::CacheType type, llvm::Value *data) {
-    int64_t heads = type.getHeads(), dim = type.getHeadDim(), head = TENON_BLOCK_TOKENS * dim;
     llvm::Value *blocks = load(b.getInt64Ty(), env,
                                type.getMemory() ? offsetof(tenon_env, memory_blocks)
                                                 : offsetof(tenon_env, cache_blocks));
-    llvm::Value *sizes[] = {blocks, constant(heads), constant(TENON_BLOCK_TOKENS), constant(dim)};
-    llvm::Value *blockStrides[] = {constant(2 * heads * head), constant(head), constant(dim),
-                                   constant(1)};
-    int64_t half = heads * head * type.getElementType().getIntOrFloatBitWidth() / 8;
-    addStrided(data, sizes, blockStrides);
-    addStrided(b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), data, half), sizes, blockStrides);
+    auto add = [&](llvm::Value *first, int64_t dim) {
+      addStrided(first,
+                 {blocks, constant(type.getHeads()), constant(TENON_BLOCK_TOKENS), constant(dim)},
+                 {constant(TENON_BLOCK_TOKENS * type.getPositionElements()),
+                  constant(TENON_BLOCK_TOKENS * dim), constant(dim), constant(1)});
+    };
+    int64_t keyBytes =
+        TENON_BLOCK_TOKENS * type.getWidth() * type.getElementType().getIntOrFloatBitWidth() / 8;
+    add(data, type.getHeadDim());
+    if (!type.getValuesInKeys())
+      add(b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), data, keyBytes), type.getValueDim());
   }
 
   void callBody() {

@@ -19,7 +19,7 @@ ArenaSize getArenaSize(ModuleOp module) {
 }
 
 int64_t getBlockBytes(llm::CacheType cache) {
-  return 2 * cache.getWidth() * TENON_BLOCK_TOKENS *
+  return cache.getPositionElements() * TENON_BLOCK_TOKENS *
          (cache.getElementType().getIntOrFloatBitWidth() / 8);
 }
 

@@ -62,18 +62,21 @@ private:
   llvm::Error writePacked(WeightPackOp pack) {
     WeightType type = pack.getInput().getType();
     PackedFormat format = getPackedFormat(type.getStorage());
-    if (getPackedBytes(format, type.getRows(), type.getColumns()) !=
+    if (type.getRows() / type.getMatrixRows() *
+            getPackedBytes(format, type.getMatrixRows(), type.getColumns()) !=
         pack.getResult().getType().getByteSize())
       return internal("the packer and the dialect disagree about the size of a weight");
     std::vector<uint8_t> tile(getPackedTileBytes(format, type.getColumns()));
-    for (int64_t row = 0; row < type.getRows(); row += TileRows) {
-      int64_t count = std::min(TileRows, type.getRows() - row);
-      Rows rows;
-      if (llvm::Error error = read(pack.getInput(), row, count, rows))
-        return error;
-      packTile(format, count, type.getColumns(), rows.storage, rows.bytes.data(), tile.data());
-      append(tile.data(), tile.size());
-    }
+    int64_t matrixRows = type.getMatrixRows(); // each matrix of a stack by itself
+    for (int64_t first = 0; first < type.getRows(); first += matrixRows)
+      for (int64_t row = 0; row < matrixRows; row += TileRows) {
+        int64_t count = std::min(TileRows, matrixRows - row);
+        Rows rows;
+        if (llvm::Error error = read(pack.getInput(), first + row, count, rows))
+          return error;
+        packTile(format, count, type.getColumns(), rows.storage, rows.bytes.data(), tile.data());
+        append(tile.data(), tile.size());
+      }
     return llvm::Error::success();
   }
 
@@ -106,6 +109,7 @@ private:
         .Case([&](WeightConcatOp op) { return readConcat(op, first, count, rows); })
         .Case([&](WeightDeinterleaveOp op) { return readDeinterleaved(op, first, count, rows); })
         .Case([&](WeightSliceOp op) { return readSlice(op, first, count, rows); })
+        .Case([&](WeightReshapeOp op) { return readReshaped(op, first, count, rows); })
         .Case([&](WeightTransposeOp op) { return readTransposed(op, first, count, rows); })
         .Case([&](RopeFrequenciesOp op) -> llvm::Error {
           SmallVector<double> table = op.evaluate();
@@ -219,25 +223,40 @@ private:
     return llvm::Error::success();
   }
 
-  // A tile of rows is a strip of columns. The whole matrix is turned once and kept until another is
-  // asked for, since each strip would read all of it.
+  // Rows stay rows, or all of them are one vector.
+  llvm::Error readReshaped(WeightReshapeOp op, int64_t first, int64_t count, Rows &rows) {
+    WeightType from = op.getInput().getType();
+    if (op.getResult().getType().getRank() == 1 && from.getRank() > 1)
+      return read(op.getInput(), 0, from.getRows(), rows);
+    return read(op.getInput(), first, count, rows);
+  }
+
+  // A tile of rows is a strip of columns. The whole matrix (one of a stack) is turned once and kept
+  // until another is asked for, since each strip would read all of it.
   llvm::Error readTransposed(WeightTransposeOp op, int64_t first, int64_t count, Rows &rows) {
     WeightType type = op.getResult().getType();
-    if (transposed != op.getResult()) {
-      Rows source;
-      if (llvm::Error error = read(op.getInput(), 0, type.getColumns(), source))
-        return error;
-      turned = {source.storage, std::vector<uint8_t>(source.bytes.size())};
-      int64_t bytes = getStorageInfo(source.storage).bytesPerBlock;
-      for (int64_t i = 0; i < type.getRows(); ++i)
-        for (int64_t j = 0; j < type.getColumns(); ++j)
-          std::memcpy(turned.bytes.data() + (i * type.getColumns() + j) * bytes,
-                      source.bytes.data() + (j * type.getRows() + i) * bytes, bytes);
-      transposed = op.getResult();
+    int64_t height = type.getMatrixRows(), width = type.getColumns();
+    while (count > 0) {
+      int64_t matrix = first / height, row = first % height, run = std::min(count, height - row);
+      if (transposed != op.getResult() || turnedMatrix != matrix) {
+        Rows source;
+        if (llvm::Error error = read(op.getInput(), matrix * width, width, source))
+          return error;
+        turned = {source.storage, std::vector<uint8_t>(source.bytes.size())};
+        int64_t bytes = getStorageInfo(source.storage).bytesPerBlock;
+        for (int64_t i = 0; i < height; ++i)
+          for (int64_t j = 0; j < width; ++j)
+            std::memcpy(turned.bytes.data() + (i * width + j) * bytes,
+                        source.bytes.data() + (j * height + i) * bytes, bytes);
+        transposed = op.getResult();
+        turnedMatrix = matrix;
+      }
+      int64_t stride = getRowBytes(turned.storage, width);
+      const uint8_t *begin = turned.bytes.data() + row * stride;
+      append(rows, {turned.storage, {begin, begin + run * stride}});
+      first += run;
+      count -= run;
     }
-    int64_t stride = getRowBytes(turned.storage, type.getColumns());
-    const uint8_t *begin = turned.bytes.data() + first * stride;
-    rows = {turned.storage, {begin, begin + count * stride}};
     return llvm::Error::success();
   }
 
@@ -292,7 +311,8 @@ private:
 
   WeightSource &source;
   raw_ostream &out;
-  Value transposed; // what `turned` holds
+  Value transposed; // what `turned` holds, and of which matrix of it
+  int64_t turnedMatrix = 0;
   Rows turned;
   std::vector<char> pending;
   int64_t position = 0;

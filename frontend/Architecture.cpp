@@ -35,6 +35,7 @@ static void collectVariables(const Value &value, llvm::StringSet<> &names) {
 static llvm::Error checkNames(const Architecture &architecture) {
   const Parameters &parameters = architecture.parameters;
   llvm::StringSet<> variables, read;
+  variables.insert("expert"); // in names of stacked weights
   collectVariables(architecture.getGraph(), variables);
   std::string unknown;
   auto visit = [&](StringRef name, const Place &place) {

@@ -115,10 +115,16 @@ llvm::Expected<StoredTensor> Checkpoint::resolve(const std::string &stem, const 
     return failAt(file,
                   "tensor '" + stored->name + "' is missing; expected shape " + printShape(whole));
   }
+  // A part may be rows of a stack of matrices, counted through all of them.
+  llvm::SmallVector<int64_t, 4> found(info->shape);
+  while (stored->ofRows && found.size() > whole.size()) {
+    found[1] *= found[0];
+    found.erase(found.begin());
+  }
   // A vector may be stored as a matrix of one row.
-  llvm::SmallVector<int64_t, 4> row{1};
-  llvm::append_range(row, whole);
-  if (info->shape != whole && (whole.size() != 1 || info->shape != row))
+  if (whole.size() == 1 && found.size() == 2 && found[0] == 1)
+    found.erase(found.begin());
+  if (found != whole)
     return failAt(file, "tensor '" + stored->name + "' has shape " + printShape(info->shape) +
                             ", expected " + printShape(whole));
   int64_t rows = shape.front(), heads = stored->deinterleaveHeads;

@@ -106,7 +106,7 @@ llvm::Expected<Value> Mapper::translate(const Entry &key, const Value &rule) con
   if (!values || key.value.isNull())
     return key.value;
   for (const Entry &word : *values->asMap())
-    if (key.value.asString() && word.key == *key.value.asString()) {
+    if (word.key == (key.value.asString() ? *key.value.asString() : key.value.print())) {
       Value value = word.value;
       value.place = key.value.place;
       return value;

@@ -260,20 +260,35 @@ std::optional<Value> Evaluator::postfix() {
   return value;
 }
 
-// sqrt(number), floor(number): `name` has been read.
+// sqrt(number), ln(number), floor(number), contains(list, value): `name` has been read.
 std::optional<Value> Evaluator::call(StringRef name) {
   if (!take("("))
     return fail("expected '(' after " + name);
   Result value = ternary();
   if (!value)
     return value;
+  if (name == "contains") {
+    if (!take(","))
+      return fail("expected ','");
+    Result element = ternary();
+    if (!element || !take(")"))
+      return element ? fail("expected ')'") : element;
+    if (!live())
+      return value;
+    const Value::List *list = value->asList();
+    if (!list && !value->isNull()) // nothing has no elements
+      return fail(value->describe() + " is not a list");
+    return make(list && llvm::is_contained(*list, *element));
+  }
   if (!take(")"))
     return fail("expected ')'");
   if (!live())
     return value;
   double number = value->isNumber() ? value->getNumber() : -1;
-  if (number < 0 || number > double(int64_t(1) << 53))
+  if (number < 0 || number > double(int64_t(1) << 53) || (name == "ln" && number == 0))
     return fail("cannot compute " + name + "(" + value->print() + ")");
+  if (name == "ln")
+    return Value(std::log(number), place);
   return name == "floor" ? make(int64_t(number)) : Value(std::sqrt(number), place);
 }
 
@@ -296,7 +311,7 @@ std::optional<Value> Evaluator::primary() {
     rest = rest.drop_front(path.size());
     if (path == "true" || path == "false" || path == "null")
       return parseScalar(path, place);
-    if (path == "sqrt" || path == "floor")
+    if (path == "sqrt" || path == "ln" || path == "floor" || path == "contains")
       return call(path);
     return lookUp(path);
   }

@@ -38,26 +38,45 @@ static Value toValue(const GgufValue &value, const Place &place) {
   return Value(std::move(list), place);
 }
 
-// The architecture whose `gguf.architecture` has this one.
+// Whether the file has each of these numbers, and none is 0: `requires: [expert_count]`.
+static bool hasAll(const GgufFile &file, StringRef name, const Value &keys) {
+  return keys.asList() && llvm::all_of(*keys.asList(), [&](const Value &key) {
+           return key.asString() && llvm::any_of(file.getValues(), [&](const GgufValue &value) {
+                    return value.getKey() == (name + "." + *key.asString()).str() &&
+                           value.asInteger().value_or(0) != 0;
+                  });
+         });
+}
+
+// The architecture whose `gguf.architecture` has this one; rather one that requires what is there.
 static llvm::Expected<Architecture> findByGgufName(const GgufFile &file, StringRef name,
                                                    StringRef models) {
   llvm::Expected<std::vector<std::string>> paths = listArchitectures(models);
   if (!paths)
     return paths.takeError();
   std::vector<std::string> known;
+  std::optional<Architecture> general;
   for (const std::string &path : *paths) {
     llvm::Expected<Architecture> architecture = readArchitecture(path);
     if (!architecture)
       return architecture;
     const Value *names = architecture->file.findPath("gguf.architecture");
+    const Value *needed = architecture->file.findPath("gguf.requires");
     if (!names || !names->asList())
       continue;
     for (const Value &candidate : *names->asList()) {
       known.push_back(candidate.print());
-      if (candidate.asString() && *candidate.asString() == name)
+      if (!candidate.asString() || *candidate.asString() != name)
+        continue;
+      if (needed && hasAll(file, name, *needed))
         return architecture;
+      if (!needed && !general)
+        general = std::move(*architecture);
+      break;
     }
   }
+  if (general)
+    return std::move(*general);
   return failAt(Place::inFile(file.getName() + ":general.architecture"),
                 "no architecture for '" + name + "'; accepted: " + llvm::join(known, ", "));
 }

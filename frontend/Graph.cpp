@@ -5,8 +5,9 @@
 //       - rms_norm: {...}
 //       - linear: {...}
 //
-// `repeat`, `sequence`, `residual`, `mark`, `encoder` and `when` are the frontend's own. Every
-// other mnemonic is an operation with TemplateOpInterface, of which nothing else is known here.
+// `repeat`, `sequence`, `residual`, `let`, `get`, `mark`, `encoder` and `when` are the frontend's
+// own. Every other mnemonic is an operation with TemplateOpInterface, of which nothing else is known
+// here.
 //
 // An encoder becomes a function of its own, whose result is an argument of the decoder:
 //
@@ -71,6 +72,8 @@ private:
   LogicalResult addRepeat(const Value &arguments);
   LogicalResult addOperation(const Entry &node);
   LogicalResult addMark(const Value &name);
+  LogicalResult addNames(const Value &branches);
+  LogicalResult recall(const Value &name);
   LogicalResult addEncoder(const Value &nodes);
   // Returns the stream, as `result`, and what is marked.
   LogicalResult finish(func::FuncOp function, StringRef result, const Place &place);
@@ -92,7 +95,7 @@ private:
   bool emitMarks = false;
   // Stands for the stream where a graph wrongly begins with an operation that needs one.
   Block scratch;
-  llvm::StringMap<mlir::Value> weights; // of the current function
+  llvm::StringMap<mlir::Value> weights, named; // of the current function
   llvm::StringSet<> tensorNames;
   std::vector<TensorInfo> tensors;
   std::vector<std::pair<std::string, mlir::Value>> marks;
@@ -119,7 +122,9 @@ public:
   }
 
   bool has(StringRef key) override {
+    graph.scope.variables.emplace_back("expert", 0); // it may name a stack
     FailureOr<std::optional<Value>> value = get(key);
+    graph.scope.variables.pop_back();
     return succeeded(value) && *value;
   }
 
@@ -156,6 +161,8 @@ public:
   FailureOr<mlir::Value> getBranch(StringRef key, mlir::Value from) override;
   FailureOr<mlir::Value> getWeight(StringRef key, StringRef suffix,
                                    ArrayRef<int64_t> shape) override;
+  FailureOr<mlir::Value> getStack(StringRef key, StringRef suffix, int64_t count,
+                                  ArrayRef<int64_t> shape) override;
 
   LogicalResult error(StringRef key, const Twine &message) override {
     Place place = node.place;
@@ -213,6 +220,10 @@ private:
       return *result;
     return error(key, "must be " + what + ", got " + (*value)->describe());
   }
+
+  // The weight `stem + suffix`, which argument `key` has named.
+  FailureOr<mlir::Value> findWeight(StringRef key, const std::string &stem, StringRef suffix,
+                                    ArrayRef<int64_t> shape);
 
   void note(StringRef key) {
     if (!llvm::is_contained(asked, key))
@@ -273,17 +284,59 @@ FailureOr<mlir::Value> Arguments::getWeight(StringRef key, StringRef suffix,
   FailureOr<std::string> stem = getString(key, std::nullopt);
   if (failed(stem))
     return failure();
+  return findWeight(key, *stem, suffix, shape);
+}
+
+FailureOr<mlir::Value> Arguments::getStack(StringRef key, StringRef suffix, int64_t count,
+                                           ArrayRef<int64_t> shape) {
+  auto nameOf = [&](int64_t expert) {
+    graph.scope.variables.emplace_back("expert", expert);
+    FailureOr<std::string> name = getString(key, std::nullopt);
+    graph.scope.variables.pop_back();
+    return name;
+  };
+  FailureOr<std::string> first = nameOf(0), second = nameOf(1);
+  if (failed(first) || failed(second))
+    return failure();
+  SmallVector<int64_t> stacked{count};
+  stacked.append(shape.begin(), shape.end());
+  if (*first == *second)
+    return findWeight(key, *first, "", stacked);
+  SmallVector<mlir::Value> parts;
+  for (int64_t expert = 0; expert < count; ++expert) {
+    FailureOr<std::string> stem = nameOf(expert);
+    FailureOr<mlir::Value> part =
+        succeeded(stem) ? findWeight(key, *stem, suffix, shape) : FailureOr<mlir::Value>();
+    if (failed(part))
+      return failure();
+    if (!parts.empty() && part->getType() != parts.front().getType())
+      return error(key, "'" + *stem + suffix + "' is not stored like that of expert 0");
+    parts.push_back(*part);
+  }
+  OpBuilder &builder = graph.builder;
+  mlir::Value all = llm::WeightConcatOp::create(builder, loc, parts);
+  if (shape.size() == 1) // one vector of all
+    return all;
+  auto type = cast<llm::WeightType>(all.getType());
+  return llm::WeightReshapeOp::create(
+             builder, loc, llm::WeightType::get(builder.getContext(), stacked, type.getStorage()),
+             all)
+      .getResult();
+}
+
+FailureOr<mlir::Value> Arguments::findWeight(StringRef key, const std::string &stem,
+                                             StringRef suffix, ArrayRef<int64_t> shape) {
   for (int64_t size : shape)
     if (size < 1 || size > maxDimension)
       return error(key, "cannot have " + Twine(size) + " rows or columns");
-  std::string name = *stem + suffix.str();
+  std::string name = stem + suffix.str();
   auto &weight = graph.weights[name];
   if (weight) {
     if (cast<llm::WeightType>(weight.getType()).getShape() != shape)
       return error(key, "'" + name + "' is used in two shapes");
     return weight;
   }
-  llvm::Expected<StoredTensor> stored = graph.resolve(*stem, suffix.str(), shape, node.place);
+  llvm::Expected<StoredTensor> stored = graph.resolve(stem, suffix.str(), shape, node.place);
   if (!stored)
     return graph.fail(stored.takeError());
   OpBuilder &builder = graph.builder;
@@ -355,6 +408,10 @@ LogicalResult GraphBuilder::addNode(const Value &node) {
     return addNodes(entry.value, entry.key);
   if (entry.key == "mark")
     return addMark(entry.value);
+  if (entry.key == "let")
+    return addNames(entry.value);
+  if (entry.key == "get")
+    return recall(entry.value);
   if (entry.key == "encoder")
     return addEncoder(entry.value);
   if (entry.key != "residual")
@@ -412,6 +469,35 @@ LogicalResult GraphBuilder::addMark(const Value &name) {
   return success();
 }
 
+// let: {NAME: [nodes], ...}; every branch begins with the stream, which stays what it is.
+LogicalResult GraphBuilder::addNames(const Value &branches) {
+  if (!branches.asMap())
+    return fail(branches.place, "let: must be a map of names to nodes, got " + branches.describe());
+  llvm::SaveAndRestore saved(stream);
+  for (const Entry &branch : *branches.asMap()) {
+    stream = saved.get();
+    if (failed(addNodes(branch.value, branch.key)))
+      return failure();
+    if (!stream)
+      return fail(branch.place, "let: '" + branch.key + "' has no rows");
+    named[branch.key] = stream;
+  }
+  return success();
+}
+
+// get: NAME
+LogicalResult GraphBuilder::recall(const Value &name) {
+  auto found = name.asString() ? named.find(*name.asString()) : named.end();
+  if (found == named.end()) {
+    std::vector<StringRef> known(named.keys().begin(), named.keys().end());
+    llvm::sort(known);
+    return fail(name.place, "get: no 'let' before names " + name.describe() + "; accepted: " +
+                                (known.empty() ? "nothing yet" : llvm::join(known, ", ")));
+  }
+  stream = found->second;
+  return success();
+}
+
 LogicalResult GraphBuilder::addEncoder(const Value &nodes) {
   if (stream || memory || depth > 1)
     return fail(nodes.place, "encoder: must be the first node of the graph");
@@ -435,6 +521,7 @@ LogicalResult GraphBuilder::addEncoder(const Value &nodes) {
   batch = main.getArgument(0);
   stream = nullptr;
   weights.clear();
+  named.clear();
   marks.clear();
   if (failed(main.insertArgument(1, rows, {}, main.getLoc())))
     return failure();
@@ -466,7 +553,7 @@ FailureOr<TemplateOpInterface::Concept *> GraphBuilder::lookUp(const Entry &node
   }
   llvm::sort(known);
   return fail(node.place, "unknown node '" + node.key +
-                              "'; accepted: repeat, residual, sequence, mark, encoder, " +
+                              "'; accepted: repeat, residual, sequence, let, get, mark, encoder, " +
                               llvm::join(known, ", "));
 }
 

@@ -39,13 +39,15 @@ int64_t WeightType::getByteSize() const {
   const StorageInfo &info = getStorageInfo(getStorage());
   if (getLayout() == Layout::plain)
     return llvm::divideCeil(getNumElements(), info.valuesPerBlock) * info.bytesPerBlock;
-  int64_t tiles = llvm::divideCeil(getRows(), 16);
+  // Every matrix of a stack begins with a tile of its own.
+  int64_t matrices = getRows() / getMatrixRows();
+  int64_t tiles = matrices * llvm::divideCeil(getMatrixRows(), 16);
   if (getLayout() != Layout::x16k4)
     return tiles * 16 * llvm::alignTo(getColumns(), int64_t(getLayout())) * info.bytesPerBlock;
   // Groups of 32 columns: a line of 64 bytes for 8 columns of 4 bits or 4 columns of 8 bits, and
-  // the scales: two of 16 bits with a minimum, else one of 32 bits for each group of the storage.
+  // for each group of the storage 32 bits: a scale, or a scale and a minimum of 16 bits each.
   int64_t codes = info.bits == 4 ? 256 : 512;
-  int64_t scales = info.hasMin ? 64 : 64 * 32 / info.groupSize;
+  int64_t scales = 64 * 32 / info.groupSize;
   return tiles * llvm::divideCeil(getColumns(), 32) * (codes + scales);
 }
 
@@ -116,13 +118,18 @@ void WeightType::print(AsmPrinter &printer) const {
 }
 
 //===----------------------------------------------------------------------===//
-// !llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>
+// !llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>, !llm.cache<27 x [k: 1x576xbf16, v: 512 of k]>
 //===----------------------------------------------------------------------===//
+
+CacheType CacheType::withLayers(int64_t layers) const {
+  return get(getContext(), layers, getHeads(), getHeadDim(), getValueDim(), getValuesInKeys(),
+             getElementType(), getMemory());
+}
 
 Type CacheType::parse(AsmParser &parser) {
   int64_t layers = 0;
-  SmallVector<int64_t> key, value;
-  Type keyElement, valueElement;
+  SmallVector<int64_t> key;
+  Type keyElement;
   auto parseRow = [&](StringRef name, SmallVector<int64_t> &shape, Type &element) -> ParseResult {
     return failure(parser.parseKeyword(name) || parser.parseColon() ||
                    parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
@@ -131,31 +138,43 @@ Type CacheType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseLess() || parser.parseInteger(layers) || parser.parseKeyword("x") ||
       parser.parseLSquare() || parseRow("k", key, keyElement) || parser.parseComma() ||
-      parseRow("v", value, valueElement) || parser.parseRSquare())
+      parser.parseKeyword("v") || parser.parseColon())
+    return {};
+  // `512 of k`, or a row of its own; both begin with a number.
+  SmallVector<int64_t> value(1);
+  if (parser.parseInteger(value[0]))
+    return {};
+  bool valuesInKeys = succeeded(parser.parseOptionalKeyword("of"));
+  Type valueElement = keyElement;
+  if (valuesInKeys)
+    value.insert(value.begin(), key.empty() ? 0 : key[0]);
+  if (valuesInKeys ? parser.parseKeyword("k")
+                   : ParseResult(failure(parser.parseXInDimensionList() ||
+                                         parser.parseDimensionList(value, /*allowDynamic=*/false) ||
+                                         parser.parseType(valueElement))))
+    return {};
+  if (parser.parseRSquare())
     return {};
   bool isMemory = succeeded(parser.parseOptionalComma());
   if ((isMemory && parser.parseKeyword("memory")) || parser.parseGreater())
     return {};
-  if (key.size() != 2 || key != value || keyElement != valueElement || layers <= 0) {
-    parser.emitError(loc)
-        << "expected layers x [k: HxDxT, v: HxDxT] with equal rows for keys and values";
+  if (key.size() != 2 || value.size() != 2 || key[0] != value[0] || keyElement != valueElement ||
+      layers <= 0 || (valuesInKeys && value[1] > key[1])) {
+    parser.emitError(loc) << "expected layers x [k: HxDxT, v: HxDxT] with as many heads of keys as "
+                             "of values, or v: D of k";
     return {};
   }
-  return get(parser.getContext(), layers, key[0], key[1], keyElement, isMemory);
-}
-
-CacheType CacheType::withLayers(int64_t layers) const {
-  return get(getContext(), layers, getHeads(), getHeadDim(), getElementType(), getMemory());
+  return get(parser.getContext(), layers, key[0], key[1], value[1], valuesInKeys, keyElement,
+             isMemory);
 }
 
 void CacheType::print(AsmPrinter &printer) const {
-  auto row = [&](StringRef name) {
-    printer << name << ": " << getHeads() << 'x' << getHeadDim() << 'x' << getElementType();
-  };
-  printer << '<' << getLayers() << " x [";
-  row("k");
-  printer << ", ";
-  row("v");
+  printer << '<' << getLayers() << " x [k: " << getHeads() << 'x' << getHeadDim() << 'x'
+          << getElementType() << ", v: ";
+  if (getValuesInKeys())
+    printer << getValueDim() << " of k";
+  else
+    printer << getHeads() << 'x' << getValueDim() << 'x' << getElementType();
   printer << (getMemory() ? "], memory>" : "]>");
 }
 

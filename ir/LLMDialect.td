@@ -54,7 +54,8 @@ def LLM_WeightType : LLM_Type<"Weight", "weight"> {
   let summary = "a tensor known while compiling";
   let description = [{
     `!llm.weight<960x576xq4_1>` is a matrix of 960 rows (outputs) and 576 columns (inputs) in the storage format
-    `q4_1`; `!llm.weight<960x576xq4_1, x16k4>` is the same matrix in a packed layout that kernels read.
+    `q4_1`; `!llm.weight<960x576xq4_1, x16k4>` is the same matrix in a packed layout that kernels read. A stack of
+    matrices, one for each expert, is `!llm.weight<8x1536x576xq4_1>`.
     Storage formats carry the names of GGUF in lower case, `f64` is for tables.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::tenon::Storage":$storage,
@@ -67,8 +68,10 @@ def LLM_WeightType : LLM_Type<"Weight", "weight"> {
   let extraClassDeclaration = [{
     int64_t getRank() const { return getShape().size(); }
     int64_t getNumElements() const;
-    // A matrix is [rows, columns]; a vector is one row.
+    // A matrix is [rows, columns]; a vector is one row. The rows of a stack are those of all its matrices.
     int64_t getRows() const { return getNumElements() / getColumns(); }
+    // Rows of one matrix of a stack, or of the matrix.
+    int64_t getMatrixRows() const { return getRank() == 1 ? 1 : getShape()[getRank() - 2]; }
     int64_t getColumns() const { return getShape().back(); }
     // Bytes in the weights section. Packed: rows are padded to 16, columns to the step of the layout.
     int64_t getByteSize() const;
@@ -81,19 +84,20 @@ def LLM_CacheType : LLM_Type<"Cache", "cache"> {
   let summary = "the KV cache of all layers";
   let description = [{
     `!llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>`: for each of 30 layers and each cached position a key row of 3
-    heads of 64 elements and a value row of the same shape. `!llm.cache<6 x [k: 8x64xbf16, v: 8x64xbf16], memory>` is the
-    cache of cross-attention: its positions are those of the encoder's tokens, written once by `@encode`.
+    heads of 64 elements and a value row of as many heads. In `!llm.cache<27 x [k: 1x576xbf16, v: 512 of k]>` the value
+    of a head is the first 512 elements of its key, which is all that is stored (arXiv:2405.04434).
+    `!llm.cache<6 x [k: 8x64xbf16, v: 8x64xbf16], memory>` is the cache of cross-attention: its positions are those of the
+    encoder's tokens, written once by `@encode`.
   }];
-  let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType,
-                        "bool":$memory);
-  let builders = [TypeBuilder<(ins "int64_t":$layers, "int64_t":$heads, "int64_t":$headDim,
-                                   "::mlir::Type":$elementType), [{
-    return $_get($_ctxt, layers, heads, headDim, elementType, /*memory=*/false);
-  }]>];
+  let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$headDim, "int64_t":$valueDim,
+                        "bool":$valuesInKeys, "::mlir::Type":$elementType, "bool":$memory);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
-    // Columns of a key or value row.
+    // Columns of a key row, and of a value row.
     int64_t getWidth() const { return getHeads() * getHeadDim(); }
+    int64_t getValueWidth() const { return getHeads() * getValueDim(); }
+    // Elements that are stored for one position of one layer.
+    int64_t getPositionElements() const { return getWidth() + (getValuesInKeys() ? 0 : getValueWidth()); }
     CacheType withLayers(int64_t layers) const;
   }];
 }
@@ -137,7 +141,14 @@ def LLM_Activation : LLM_Enum<"ActivationKind", "an elementwise function", [
   I32EnumAttrCase<"gelu_tanh", 2>,
   I32EnumAttrCase<"quick_gelu", 3>,
   I32EnumAttrCase<"relu", 4>,
+  I32EnumAttrCase<"sigmoid", 5>,
 ]>;
+
+def LLM_GroupScore : LLM_Enum<"GroupScore", "what the best experts of a group are judged by", [
+  I32EnumAttrCase<"largest", 0>,     // the largest score
+  I32EnumAttrCase<"largest_two", 1>, // the sum of the two largest
+]>;
+def LLM_GroupScoreAttr : LLM_EnumAttr<LLM_GroupScore, "group_score">;
 def LLM_ActivationAttr : LLM_EnumAttr<LLM_Activation, "activation_kind">;
 
 def LLM_KeyRows : LLM_Enum<"KeyRows", "what the rows of K and V are", [

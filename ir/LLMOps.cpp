@@ -5,6 +5,20 @@
 
 using namespace mlir;
 
+// Nothing is printed when the second is of the same type as the first.
+static ParseResult parseOtherType(OpAsmParser &parser, Type &type, Type same) {
+  if (failed(parser.parseOptionalKeyword("values"))) {
+    type = same;
+    return success();
+  }
+  return parser.parseType(type);
+}
+
+static void printOtherType(OpAsmPrinter &printer, Operation *, Type type, Type same) {
+  if (type != same)
+    printer << "values " << type;
+}
+
 #define GET_OP_CLASSES
 #include "ir/LLMOps.cpp.inc"
 
@@ -79,7 +93,8 @@ LogicalResult WeightDeinterleaveOp::verify() {
 LogicalResult WeightSliceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                               Adaptor adaptor, SmallVectorImpl<Type> &types) {
   auto type = cast<WeightType>(adaptor.getInput().getType());
-  int64_t begin = adaptor.getBegin(), end = adaptor.getEnd(), rows = type.getShape()[0];
+  unsigned dimension = type.getRank() == 1 ? 0 : type.getRank() - 2;
+  int64_t begin = adaptor.getBegin(), end = adaptor.getEnd(), rows = type.getShape()[dimension];
   int64_t group = adaptor.getEvery().value_or(rows);
   if (type.getLayout() != Layout::plain || (type.getRank() == 1 && isQuantised(type.getStorage())))
     return emitOptionalError(loc, "'llm.weight_slice' op cannot take a part of ", type);
@@ -90,24 +105,43 @@ LogicalResult WeightSliceOp::inferReturnTypes(MLIRContext *context, std::optiona
     return emitOptionalError(loc, "'llm.weight_slice' op rows ", begin, " to ", end,
                              " are not within ", group);
   SmallVector<int64_t> shape(type.getShape());
-  shape[0] = rows / group * (end - begin);
+  shape[dimension] = rows / group * (end - begin);
   types.push_back(WeightType::get(context, shape, type.getStorage()));
   return success();
 }
 
 int64_t WeightSliceOp::getSourceRow(int64_t row) {
   int64_t taken = getEnd() - getBegin();
-  return row / taken * getEvery().value_or(0) + getBegin() + row % taken;
+  WeightType type = getInput().getType();
+  int64_t group = getEvery().value_or(type.getRank() > 2 ? type.getMatrixRows() : 0);
+  return row / taken * group + getBegin() + row % taken;
+}
+
+LogicalResult WeightReshapeOp::verify() {
+  WeightType from = getInput().getType(), to = getResult().getType();
+  if (from.getNumElements() != to.getNumElements() || from.getStorage() != to.getStorage() ||
+      from.getLayout() != Layout::plain || to.getLayout() != Layout::plain)
+    return emitOpError() << "keeps the elements and their storage: " << from << " to " << to;
+  if (from.getColumns() != to.getColumns() && (to.getRank() > 1 || isQuantised(to.getStorage())))
+    return emitOpError() << "keeps rows, or makes a vector of single elements: " << from << " to "
+                         << to;
+  return success();
+}
+
+OpFoldResult WeightReshapeOp::fold(FoldAdaptor) {
+  return getInput().getType() == getResult().getType() ? OpFoldResult(getInput()) : OpFoldResult();
 }
 
 LogicalResult WeightTransposeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                                   Adaptor adaptor, SmallVectorImpl<Type> &types) {
   auto type = cast<WeightType>(adaptor.getInput().getType());
-  if (type.getRank() != 2 || type.getLayout() != Layout::plain || isQuantised(type.getStorage()))
+  if (type.getRank() < 2 || type.getLayout() != Layout::plain || isQuantised(type.getStorage()))
     return emitOptionalError(
         loc, "'llm.weight_transpose' op needs a plain matrix that is not stored in groups, got ",
         type);
-  types.push_back(WeightType::get(context, {type.getColumns(), type.getRows()}, type.getStorage()));
+  SmallVector<int64_t> shape(type.getShape());
+  std::swap(shape[shape.size() - 2], shape.back());
+  types.push_back(WeightType::get(context, shape, type.getStorage()));
   return success();
 }
 
@@ -128,7 +162,7 @@ LogicalResult WeightPackOp::verify() {
   WeightType from = getInput().getType(), to = getResult().getType();
   if (from.getLayout() != Layout::plain || to.getLayout() == Layout::plain)
     return emitOpError() << "packs a plain weight into a packed one";
-  if (from.getRank() != 2 || from.getShape() != to.getShape() ||
+  if (from.getRank() < 2 || from.getShape() != to.getShape() ||
       from.getStorage() != to.getStorage())
     return emitOpError() << "changes the layout of a matrix only: " << from << " to " << to;
   return success();
@@ -225,6 +259,90 @@ LogicalResult LinearOp::verify() {
   return getBias() ? verifyVector(*this, "bias", getBias(), weight.getRows()) : success();
 }
 
+static LogicalResult verifyStack(Operation *op, WeightType type) {
+  if (type.getRank() != 3)
+    return op->emitOpError() << "weight must be a stack of matrices, got " << type;
+  return success();
+}
+
+LogicalResult HeadLinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(getRowsType(context, cast<WeightType>(adaptor.getWeight().getType()).getRows()));
+  return success();
+}
+
+LogicalResult HeadLinearOp::verify() {
+  WeightType weight = getWeight().getType();
+  if (failed(verifyStack(*this, weight)))
+    return failure();
+  if (getColumns(getInput()) != weight.getShape()[0] * weight.getColumns())
+    return emitOpError() << "weight is for " << weight.getShape()[0] << " heads of "
+                         << weight.getColumns() << " columns, the rows have "
+                         << getColumns(getInput());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Mixture of experts
+//===----------------------------------------------------------------------===//
+
+LogicalResult TopKOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                       Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(getRowsType(context, adaptor.getCount()));
+  return success();
+}
+
+LogicalResult TopKOp::verify() {
+  int64_t columns = getColumns(getInput()), groups = getGroups(), top = getTopGroups();
+  if (columns % groups)
+    return emitOpError() << "groups (" << groups << ") do not divide " << columns << " columns";
+  if (top > groups)
+    return emitOpError() << "top (" << top << ") is more than the groups, " << groups;
+  int64_t searched = columns / groups * top;
+  if (int64_t(getCount()) > searched)
+    return emitOpError() << "count (" << getCount() << ") is more than the " << searched
+                         << " columns that are searched";
+  if (groups > 1 && getGroupScore() == GroupScore::largest_two && columns / groups < 2)
+    return emitOpError() << "groups of one column have no two largest";
+  return getBias() ? verifyVector(*this, "bias", getBias(), columns) : success();
+}
+
+LogicalResult ExpertLinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                               Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(
+      getRowsType(context, getColumns(adaptor.getChoice()) *
+                               cast<WeightType>(adaptor.getWeight().getType()).getMatrixRows()));
+  return success();
+}
+
+LogicalResult ExpertLinearOp::verify() {
+  WeightType weight = getWeight().getType();
+  if (failed(verifyStack(*this, weight)))
+    return failure();
+  int64_t columns = getColumns(getInput()), expected = weight.getColumns();
+  if (columns != expected && columns != getSlots() * expected)
+    return emitOpError() << "weight has " << expected << " columns, for rows of as many or of "
+                         << getSlots() << " times as many; the rows have " << columns;
+  if (weight.getShape()[0] < getSlots())
+    return emitOpError() << "chooses " << getSlots() << " of " << weight.getShape()[0]
+                         << " experts";
+  return getBias() ? verifyVector(*this, "bias", getBias(), weight.getRows()) : success();
+}
+
+LogicalResult CombineOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(
+      getRowsType(context, getColumns(adaptor.getInput()) / getColumns(adaptor.getWeights())));
+  return success();
+}
+
+LogicalResult CombineOp::verify() {
+  if (getColumns(getInput()) % getColumns(getWeights()))
+    return emitOpError() << getColumns(getWeights()) << " weights do not divide "
+                         << getColumns(getInput()) << " columns";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Positions, attention, cache
 //===----------------------------------------------------------------------===//
@@ -255,8 +373,41 @@ LogicalResult RopeOp::verify() {
   int64_t columns = getColumns(getInput()), rotated = getColumns(getAngles());
   if (columns % getHeads())
     return emitOpError() << "heads (" << getHeads() << ") do not divide " << columns << " columns";
-  if (rotated % 2 || rotated > getHeadDim())
-    return emitOpError() << "angles for " << rotated << " elements do not fit a head of "
+  if (rotated % 2 || int64_t(getFirst()) > getHeadDim() - rotated)
+    return emitOpError() << "angles for " << rotated << " elements from element " << getFirst()
+                         << " on do not fit a head of " << getHeadDim();
+  return success();
+}
+
+LogicalResult JoinHeadsOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(
+      getRowsType(context, getColumns(adaptor.getLhs()) + getColumns(adaptor.getRhs())));
+  return success();
+}
+
+LogicalResult JoinHeadsOp::verify() {
+  for (Value side : {getLhs(), getRhs()})
+    if (getColumns(side) % getHeads())
+      return emitOpError() << "heads (" << getHeads() << ") do not divide " << getColumns(side)
+                           << " columns";
+  return success();
+}
+
+LogicalResult SliceHeadsOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(getRowsType(context, std::max<int64_t>(adaptor.getEnd() - adaptor.getBegin(), 0) *
+                                           adaptor.getHeads()));
+  return success();
+}
+
+LogicalResult SliceHeadsOp::verify() {
+  if (getColumns(getInput()) % getHeads())
+    return emitOpError() << "heads (" << getHeads() << ") do not divide " << getColumns(getInput())
+                         << " columns";
+  int64_t begin = getBegin(), end = getEnd();
+  if (begin < 0 || begin >= end || end > getHeadDim())
+    return emitOpError() << "columns " << begin << " to " << end << " are not within a head of "
                          << getHeadDim();
   return success();
 }
@@ -295,6 +446,14 @@ static LogicalResult verifyHeads(Operation *op, int64_t columns, int64_t heads, 
   return success();
 }
 
+// Heads of values may have a width of their own.
+static LogicalResult verifyValues(Operation *op, int64_t columns, int64_t kvHeads) {
+  if (columns % kvHeads)
+    return op->emitOpError() << "num_kv_heads (" << kvHeads << ") does not divide " << columns
+                             << " value columns";
+  return success();
+}
+
 static LogicalResult verifySoftcap(Operation *op, const APFloat &cap) {
   if (!cap.isFinite() || cap.isNegative())
     return op->emitOpError() << "softcap must be a positive number, or 0 for none";
@@ -319,10 +478,20 @@ LogicalResult AttentionOp::verify() {
   if (!isCausal() && getWindow())
     return emitOpError() << "a window (" << getWindow() << ") needs causal attention";
   if (failed(verifySoftcap(*this, getSoftcap())) ||
+      failed(verifyHeads(*this, getColumns(getQuery()), getNumHeads(), getColumns(getKey()),
+                         getNumKvHeads())) ||
+      failed(verifyValues(*this, getColumns(getValue()), getNumKvHeads())) ||
       failed(verifyBias(*this, getBias(), getNumHeads())))
     return failure();
-  return verifyHeads(*this, getColumns(getQuery()), getNumHeads(), getColumns(getKey()),
-                     getNumKvHeads());
+  return getSinks() ? verifyVector(*this, "sinks", getSinks(), getNumHeads()) : success();
+}
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  int64_t kvHeads = std::max<int64_t>(adaptor.getNumKvHeads(), 1);
+  types.push_back(getRowsType(context, getColumns(adaptor.getValue()) / kvHeads *
+                                           int64_t(adaptor.getNumHeads())));
+  return success();
 }
 
 static LogicalResult verifyLayer(Operation *op, CacheType cache, int64_t layer) {
@@ -336,12 +505,18 @@ LogicalResult KVAppendOp::verify() {
   if (getColumns(getKey()) != getCache().getType().getWidth())
     return emitOpError() << "keys have " << getColumns(getKey())
                          << " columns, the cache's rows have " << getCache().getType().getWidth();
+  if (getColumns(getValue()) != getCache().getType().getValueWidth())
+    return emitOpError() << "values have " << getColumns(getValue())
+                         << " columns, the cache's rows have "
+                         << getCache().getType().getValueWidth();
   return verifyLayer(*this, getCache().getType(), getLayer());
 }
 
 LogicalResult KVReadOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  types.assign(2, getRowsType(context, cast<CacheType>(adaptor.getCache().getType()).getWidth()));
+  auto cache = cast<CacheType>(adaptor.getCache().getType());
+  types.assign(
+      {getRowsType(context, cache.getWidth()), getRowsType(context, cache.getValueWidth())});
   return success();
 }
 
@@ -356,7 +531,16 @@ LogicalResult PagedAttentionOp::verify() {
       failed(verifySoftcap(*this, getSoftcap())) ||
       failed(verifyBias(*this, getBias(), getNumHeads())))
     return failure();
+  if (getSinks() && failed(verifyVector(*this, "sinks", getSinks(), getNumHeads())))
+    return failure();
   return verifyLayer(*this, cache, getLayer());
+}
+
+LogicalResult PagedAttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                                 Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto cache = cast<CacheType>(adaptor.getCache().getType());
+  types.push_back(getRowsType(context, cache.getValueDim() * int64_t(adaptor.getNumHeads())));
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -365,6 +549,16 @@ LogicalResult PagedAttentionOp::verify() {
 
 OpFoldResult ScaleOp::fold(FoldAdaptor) {
   return getFactor().isExactlyValue(1.0) ? OpFoldResult(getInput()) : OpFoldResult();
+}
+
+OpFoldResult ShiftOp::fold(FoldAdaptor) {
+  return getValue().isZero() ? OpFoldResult(getInput()) : OpFoldResult();
+}
+
+LogicalResult ClampOp::verify() {
+  if (!(getLow().convertToDouble() <= getHigh().convertToDouble()))
+    return emitOpError() << "the lower bound must not exceed the upper one";
+  return success();
 }
 
 LogicalResult SoftcapOp::verify() {

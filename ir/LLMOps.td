@@ -81,7 +81,7 @@ def LLM_WeightSliceOp : LLM_WeightOpBase<"weight_slice", [LLM_InferType]> {
   let summary = "a run of rows, or one of every group of rows";
   let description = [{
     Rows `begin` to `end`, or of a vector these elements: the part of a fused checkpoint tensor that one projection
-    needs. With `every` the rows are groups of that many, and the run is taken from each: a tensor that holds
+    needs; of a stack these rows of each matrix. With `every` the rows are groups of that many, and the run is taken from each: a tensor that holds
     query, key and value of head 0, then those of head 1, and so on.
 
     ```mlir
@@ -102,8 +102,25 @@ def LLM_WeightSliceOp : LLM_WeightOpBase<"weight_slice", [LLM_InferType]> {
   }];
 }
 
+def LLM_WeightReshapeOp : LLM_WeightOpBase<"weight_reshape"> {
+  let summary = "the same rows as a stack of matrices, or the elements as a vector";
+  let description = [{
+    What is stored does not change: matrices of equal size that lie one after another are a stack, and the biases of all
+    experts one vector.
+
+    ```mlir
+    %s = llm.weight_reshape %w : !llm.weight<192x64xf32> to !llm.weight<4x48x64xf32>
+    %b = llm.weight_reshape %c : !llm.weight<4x48xf32> to !llm.weight<192xf32>
+    ```
+  }];
+  let arguments = (ins LLM_WeightType:$input);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
 def LLM_WeightTransposeOp : LLM_WeightOpBase<"weight_transpose", [LLM_InferType]> {
-  let summary = "swaps the rows and columns of a matrix";
+  let summary = "swaps the rows and columns of a matrix, or of each matrix of a stack";
   let description = [{
     For checkpoints that store a product's matrix as `[in, out]`. The storage has no groups of columns, which would not
     stay together.
@@ -367,6 +384,140 @@ def LLM_LinearOp : LLM_RowsOp<"linear", [LLM_Template, LLM_InferType]> {
   let hasVerifier = 1;
 }
 
+def LLM_HeadLinearOp : LLM_RowsOp<"head_linear", [LLM_InferType]> {
+  let summary = "each head times a matrix of its own";
+  let description = [{
+    A product with a block-diagonal matrix: x `[rows, H K]`, W `[H, N, K]`, y `[rows, H N]`.
+
+    ```mlir
+    %y = llm.head_linear %x, %w : tensor<?x2048xf32>, !llm.weight<16x512x128xf32>   // tensor<?x8192xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, LLM_WeightType:$weight);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `,` $weight attr-dict `:` type($input) `,` type($weight)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Mixture of experts (arXiv:1701.06538, arXiv:2401.04088)
+//
+//   scores = softmax(linear(x))          [T, E]
+//   choice = top_k(scores)               [T, K]     weights = normalise(gather_columns(scores, choice))
+//   y = combine(expert_linear(act(expert_linear(x)) * expert_linear(x)), weights)
+//
+// What the K chosen experts of a token compute lies side by side in its row, so that everything elementwise works on
+// it unchanged.
+//===----------------------------------------------------------------------===//
+
+def LLM_SoftmaxOp : LLM_RowsOp<"softmax", [LLM_Template, SameOperandsAndResultType]> {
+  let summary = "makes each row a distribution";
+  let description = [{
+    `exp(x - max x) / sum exp(x - max x)` of each row.
+
+    ```mlir
+    %p = llm.softmax %x : tensor<?x8xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+}
+
+def LLM_TopKOp : LLM_RowsOp<"top_k", [LLM_Template, LLM_InferType]> {
+  let summary = "the columns of the largest elements of each row";
+  let description = [{
+    The numbers of the `count` largest columns, the largest first, the left one first of two that are equal; small integers
+    are exact in f32. A `bias` is added to the scores for this choice alone (arXiv:2408.15664). With `groups` the columns
+    are so many equal groups, of which the best `top_groups` are searched (arXiv:2405.04434): groups are judged by
+    their largest score or by the sum of the two largest (arXiv:2412.19437).
+
+    ```mlir
+    %c = llm.top_k %p count 2 : tensor<?x8xf32>   // tensor<?x2xf32>
+    %d = llm.top_k %p, %b count 8 groups 8 top 4 by largest_two : tensor<?x256xf32>, !llm.weight<256xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, Optional<LLM_WeightType>:$bias,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$count,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$groups,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$top_groups,
+                       DefaultValuedAttr<LLM_GroupScoreAttr, "::tenon::llm::GroupScore::largest">:$group_score);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = [{
+    $input (`,` $bias^)? `count` $count (`groups` $groups^ `top` $top_groups)? (`by` $group_score^)? attr-dict
+    `:` type($input) (`,` type($bias)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def LLM_GatherColumnsOp : LLM_RowsOp<"gather_columns", [LLM_Template, AllTypesMatch<["indices", "result"]>]> {
+  let summary = "the elements of each row in the columns that it names";
+  let description = [{
+    `out[t, k] = x[t, indices[t, k]]`.
+
+    ```mlir
+    %w = llm.gather_columns %p, %c : tensor<?x8xf32>, tensor<?x2xf32>   // tensor<?x2xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, LLM_Rows:$indices);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `,` $indices attr-dict `:` type($input) `,` type($indices)";
+}
+
+def LLM_NormaliseOp : LLM_RowsOp<"normalise", [LLM_Template, SameOperandsAndResultType]> {
+  let summary = "divides each row by its sum";
+  let description = [{
+    ```mlir
+    %n = llm.normalise %w : tensor<?x2xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+}
+
+def LLM_ExpertLinearOp : LLM_RowsOp<"expert_linear", [LLM_Template, LLM_InferType]> {
+  let summary = "matrix products with the weights of each token's chosen experts";
+  let description = [{
+    Slot k of row t is `W[choice[t, k]] x + b[choice[t, k]]`: W `[E, N, I]`, b `[E N]`, choice `[rows, K]`, y `[rows, K N]`.
+    x is `[rows, I]`, the same for all slots, or `[rows, K I]`, a part for each.
+
+    ```mlir
+    %y = llm.expert_linear %x, %c, %w : tensor<?x64xf32>, tensor<?x2xf32>, !llm.weight<4x48x64xf32>   // tensor<?x96xf32>
+    %z = llm.expert_linear %y, %c, %v, %b
+       : tensor<?x96xf32>, tensor<?x2xf32>, !llm.weight<4x64x48xf32>, !llm.weight<256xf32>         // tensor<?x128xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, LLM_Rows:$choice, LLM_WeightType:$weight, Optional<LLM_WeightType>:$bias);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = [{
+    $input `,` $choice `,` $weight (`,` $bias^)? attr-dict
+    `:` type($input) `,` type($choice) `,` type($weight) (`,` type($bias)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getSlots() { return getChoice().getType().getDimSize(1); }
+    // Whether all slots read the same columns.
+    bool isShared() { return getInput().getType().getDimSize(1) == getWeight().getType().getColumns(); }
+  }];
+}
+
+def LLM_CombineOp : LLM_RowsOp<"combine", [LLM_Template, LLM_InferType]> {
+  let summary = "the weighted sum of the parts of each row";
+  let description = [{
+    `out[t] = sum_k weights[t, k] x[t, k]`: x `[rows, K H]`, weights `[rows, K]`, out `[rows, H]`. With one weight it is a
+    gate for the whole row.
+
+    ```mlir
+    %y = llm.combine %x, %w : tensor<?x128xf32>, tensor<?x2xf32>   // tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, LLM_Rows:$weights);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `,` $weights attr-dict `:` type($input) `,` type($weights)";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Positions, attention, cache
 //===----------------------------------------------------------------------===//
@@ -402,16 +553,21 @@ def LLM_RopeAnglesOp : LLM_RowsOp<"rope_angles", [LLM_InferType]> {
 def LLM_RopeOp : LLM_RowsOp<"rope", [LLM_Template, AllTypesMatch<["input", "result"]>]> {
   let summary = "rotates pairs of elements of each head by the token's angles";
   let description = [{
-    For a pair (a, b) of a head: `(a cos - b sin, b cos + a sin)`. Elements beyond the width of the angles pass through.
+    For a pair (a, b) of a head: `(a cos - b sin, b cos + a sin)`. As many elements as the angles are wide are rotated,
+    from element `first` on; the others pass through.
 
     ```mlir
     %r = llm.rope %q, %a heads 9 half : tensor<?x576xf32>, tensor<?x64xf32>
+    %s = llm.rope %p, %a heads 4 interleaved first 12 : tensor<?x80xf32>, tensor<?x8xf32>
     ```
   }];
   let arguments = (ins LLM_Rows:$input, LLM_Rows:$angles, ConfinedAttr<I64Attr, [IntPositive]>:$heads,
-                       LLM_RopeStyleAttr:$style);
+                       LLM_RopeStyleAttr:$style,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$first);
   let results = (outs LLM_Rows:$result);
-  let assemblyFormat = "$input `,` $angles `heads` $heads `` $style attr-dict `:` type($input) `,` type($angles)";
+  let assemblyFormat = [{
+    $input `,` $angles `heads` $heads `` $style (`first` $first^)? attr-dict `:` type($input) `,` type($angles)
+  }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     int64_t getHeadDim() { return getInput().getType().getDimSize(1) / getHeads(); }
@@ -436,6 +592,37 @@ def LLM_RepeatKVOp : LLM_RowsOp<"repeat_kv", [LLM_Template, LLM_InferType]> {
   let hasFolder = 1;
 }
 
+def LLM_JoinHeadsOp : LLM_RowsOp<"join_heads", [LLM_Template, LLM_InferType]> {
+  let summary = "puts the heads of two rows side by side";
+  let description = [{
+    Head h of the result is head h of `lhs`, then head h of `rhs`.
+
+    ```mlir
+    %k = llm.join_heads %nope, %rope heads 4 : tensor<?x48xf32>, tensor<?x32xf32>   // tensor<?x80xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$lhs, LLM_Rows:$rhs, ConfinedAttr<I64Attr, [IntPositive]>:$heads);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$lhs `,` $rhs `heads` $heads attr-dict `:` type($lhs) `,` type($rhs)";
+  let hasVerifier = 1;
+}
+
+def LLM_SliceHeadsOp : LLM_RowsOp<"slice_heads", [LLM_InferType]> {
+  let summary = "a run of columns of each head";
+  let description = [{
+    ```mlir
+    %n = llm.slice_heads %q heads 4 columns 0 to 12 : tensor<?x80xf32>   // tensor<?x48xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, ConfinedAttr<I64Attr, [IntPositive]>:$heads, I64Attr:$begin, I64Attr:$end);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `heads` $heads `columns` $begin `to` $end attr-dict `:` type($input)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getHeadDim() { return getInput().getType().getDimSize(1) / getHeads(); }
+  }];
+}
+
 // Optional parts of attention; 0 is none.
 defvar LLM_WindowAttr = DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">;
 defvar LLM_SoftcapAttr = DefaultValuedAttr<F64Attr, "0.0">;
@@ -443,16 +630,17 @@ defvar LLM_SoftcapAttr = DefaultValuedAttr<F64Attr, "0.0">;
 defvar LLM_BiasByAttr = DefaultValuedAttr<LLM_BiasIndexAttr, "::tenon::llm::BiasIndex::distance">;
 defvar LLM_BiasOriginAttr = DefaultValuedAttr<I64Attr, "0">;
 
-def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, AllTypesMatch<["query", "result"]>,
-                                               AllTypesMatch<["key", "value"]>]> {
+def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, LLM_InferType, AttrSizedOperandSegments]> {
   let summary = "scaled dot-product attention within each sequence";
   let description = [{
     `softmax(scale q k^T, keys up to the query's position) v` for each head (arXiv:1706.03762). Query head h uses
     key head `h / (num_heads / num_kv_heads)`. `keys` says what the rows of K and V are: the `tokens` of this
     batch, or the whole `context` of its sequences as `llm.kv_read` gives it. With `window` w the token at
     position p sees positions `p - w + 1` to p only (arXiv:2310.06825). With `softcap` c a score s becomes
-    `c tanh(s / c)` (arXiv:2408.00118). `bidirectional` lets every token see all tokens of its sequence, those after it
-    too: an encoder. With `keys memory` the rows of K and V come from an encoder, and every token sees all that belong
+    `c tanh(s / c)` (arXiv:2408.00118). With `sinks`, a number for each head, `exp(sink)` is one more summand of the
+    softmax's denominator (arXiv:2309.17453): a head need not attend to anything. Heads of values may have another
+    width than those of queries and keys. `bidirectional` lets every token see all tokens of its sequence, those after
+    it too: an encoder. With `keys memory` the rows of K and V come from an encoder, and every token sees all that belong
     to its sequence: cross-attention.
 
     With `bias` a number from a table of a row for each query head is added to each score, after scale and softcap: entry
@@ -467,19 +655,22 @@ def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, AllTypesMatch<["que
     %b = llm.alibi heads 9 length 2048 origin 2047
     %u = llm.attention %q, %k, %v, %batch heads 9 kv_heads 9 scale 1.250000e-01 keys tokens
        bias %b by distance origin 2047 : tensor<?x576xf32>, tensor<?x576xf32>, !llm.weight<9x2048xf32>
+    %t = llm.attention %q, %k, %w, %batch sinks(%s : !llm.weight<9xf32>) heads 9 kv_heads 9 scale 1.250000e-01
+       keys tokens : tensor<?x576xf32>, tensor<?x576xf32> values tensor<?x288xf32>   // tensor<?x288xf32>
     ```
   }];
   let arguments = (ins LLM_Rows:$query, LLM_Rows:$key, LLM_Rows:$value, LLM_BatchType:$batch,
-                       Optional<LLM_WeightType>:$bias,
+                       Optional<LLM_WeightType>:$bias, Optional<LLM_WeightType>:$sinks,
                        I64Attr:$num_heads, I64Attr:$num_kv_heads, F64Attr:$scale, LLM_KeyRowsAttr:$keys,
                        LLM_WindowAttr:$window, LLM_SoftcapAttr:$softcap,
                        LLM_BiasByAttr:$bias_by, LLM_BiasOriginAttr:$bias_origin, UnitAttr:$bidirectional);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $batch `heads` $num_heads `kv_heads` $num_kv_heads `scale` $scale
+    $query `,` $key `,` $value `,` $batch (`sinks` `(` $sinks^ `:` type($sinks) `)`)? `heads` $num_heads
+    `kv_heads` $num_kv_heads `scale` $scale
     `keys` `` $keys (`bidirectional` $bidirectional^)? (`window` $window^)? (`softcap` $softcap^)?
-    (`bias` $bias^ `by` `` $bias_by `origin` $bias_origin)? attr-dict
-    `:` type($query) `,` type($key) (`,` type($bias)^)?
+    (`bias` $bias^ `by` `` $bias_by `origin` $bias_origin)? attr-dict `:` type($query) `,` type($key)
+    custom<OtherType>(type($value), ref(type($key))) (`,` type($bias)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -489,10 +680,12 @@ def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, AllTypesMatch<["que
   }];
 }
 
-def LLM_KVAppendOp : LLM_Op<"kv_append", [Pure, AllTypesMatch<["cache", "result"]>, AllTypesMatch<["key", "value"]>,
+def LLM_KVAppendOp : LLM_Op<"kv_append", [Pure, AllTypesMatch<["cache", "result"]>,
                                           CachedOpInterface, DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "stores the keys and values of this batch's tokens in one layer of the cache";
   let description = [{
+    Where the cache takes its values from the keys, only those are stored.
+
     ```mlir
     %c1 = llm.kv_append %c0, %k, %v, %batch layer 0 : !llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>, tensor<?x192xf32>
     ```
@@ -502,6 +695,7 @@ def LLM_KVAppendOp : LLM_Op<"kv_append", [Pure, AllTypesMatch<["cache", "result"
   let results = (outs LLM_CacheType:$result);
   let assemblyFormat = [{
     $cache `,` $key `,` $value `,` $batch `layer` $layer attr-dict `:` type($cache) `,` type($key)
+    custom<OtherType>(type($value), ref(type($key)))
   }];
   let hasVerifier = 1;
 }
@@ -524,7 +718,7 @@ def LLM_KVReadOp : LLM_Op<"kv_read", [Pure, LLM_InferType, CachedOpInterface,
   let hasVerifier = 1;
 }
 
-def LLM_PagedAttentionOp : LLM_Op<"paged_attention", [Pure, AllTypesMatch<["query", "result"]>, CachedOpInterface,
+def LLM_PagedAttentionOp : LLM_Op<"paged_attention", [Pure, LLM_InferType, AttrSizedOperandSegments, CachedOpInterface,
                                                       DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "attention that reads keys and values where they lie in the cache";
   let description = [{
@@ -536,14 +730,16 @@ def LLM_PagedAttentionOp : LLM_Op<"paged_attention", [Pure, AllTypesMatch<["quer
        : tensor<?x576xf32>, !llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>
     ```
   }];
-  let arguments = (ins LLM_Rows:$query, LLM_CacheType:$cache, LLM_BatchType:$batch, Optional<LLM_WeightType>:$bias,
+  let arguments = (ins LLM_Rows:$query, LLM_CacheType:$cache, LLM_BatchType:$batch,
+                       Optional<LLM_WeightType>:$bias, Optional<LLM_WeightType>:$sinks,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$layer, I64Attr:$num_heads, F64Attr:$scale,
                        LLM_WindowAttr:$window, LLM_SoftcapAttr:$softcap,
                        LLM_BiasByAttr:$bias_by, LLM_BiasOriginAttr:$bias_origin);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = [{
-    $query `,` $cache `,` $batch `layer` $layer `heads` $num_heads `scale` $scale (`window` $window^)?
-    (`softcap` $softcap^)? (`bias` $bias^ `by` `` $bias_by `origin` $bias_origin)? attr-dict
+    $query `,` $cache `,` $batch (`sinks` `(` $sinks^ `:` type($sinks) `)`)? `layer` $layer `heads` $num_heads
+    `scale` $scale (`window` $window^)? (`softcap` $softcap^)?
+    (`bias` $bias^ `by` `` $bias_by `origin` $bias_origin)? attr-dict
     `:` type($query) `,` type($cache) (`,` type($bias)^)?
   }];
   let hasVerifier = 1;
@@ -557,7 +753,7 @@ def LLM_ActivationOp : LLM_RowsOp<"activation", [LLM_Template, SameOperandsAndRe
   let summary = "an elementwise function";
   let description = [{
     `silu` x sigmoid(x); `gelu` with erf; `gelu_tanh` its tanh approximation; `quick_gelu` x sigmoid(1.702 x);
-    `relu`.
+    `relu`; `sigmoid` 1 / (1 + exp(-x)).
 
     ```mlir
     %y = llm.activation silu %x : tensor<?x1536xf32>
@@ -595,6 +791,35 @@ def LLM_ScaleOp : LLM_RowsOp<"scale", [LLM_Template, AllTypesMatch<["input", "re
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = "$input `by` $factor attr-dict `:` type($input)";
   let hasFolder = 1;
+}
+
+def LLM_ShiftOp : LLM_RowsOp<"shift", [LLM_Template, AllTypesMatch<["input", "result"]>]> {
+  let summary = "every element plus a number";
+  let description = [{
+    ```mlir
+    %y = llm.shift %x by 1.000000e+00 : tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, F64Attr:$value);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `by` $value attr-dict `:` type($input)";
+  let hasFolder = 1;
+}
+
+def LLM_ClampOp : LLM_RowsOp<"clamp", [LLM_Template, AllTypesMatch<["input", "result"]>]> {
+  let summary = "cuts every element off at bounds";
+  let description = [{
+    `min(max(x, low), high)`; a bound may be infinite.
+
+    ```mlir
+    %y = llm.clamp %x from -7.000000e+00 to 7.000000e+00 : tensor<?x576xf32>
+    %z = llm.clamp %x from 0xFFF0000000000000 to 7.000000e+00 : tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_Rows:$input, F64Attr:$low, F64Attr:$high);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$input `from` $low `to` $high attr-dict `:` type($input)";
+  let hasVerifier = 1;
 }
 
 def LLM_SoftcapOp : LLM_RowsOp<"softcap", [LLM_Template, AllTypesMatch<["input", "result"]>]> {

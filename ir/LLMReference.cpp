@@ -186,19 +186,40 @@ LogicalResult RopeOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
   ReferenceBuilder e(builder, getLoc());
   Value angles = mapping.lookup(getAngles());
   Value x = e.splitColumns(mapping.lookup(getInput()), {int64_t(getHeads()), getHeadDim()});
-  int64_t pairs = getColumns(getAngles()) / 2;
+  int64_t pairs = getColumns(getAngles()) / 2, begin = getFirst();
   bool half = getStyle() == RopeStyle::half;
-  int64_t distance = half ? pairs : 1, stride = half ? 1 : 2;
+  int64_t partner = begin + (half ? pairs : 1), stride = half ? 1 : 2;
 
   Value cos = e.take(angles, 0, pairs), sin = e.take(angles, pairs, pairs);
-  Value a = e.take(x, 0, pairs, stride), b = e.take(x, distance, pairs, stride);
+  Value a = e.take(x, begin, pairs, stride), b = e.take(x, partner, pairs, stride);
   auto combine = [&](function_ref<Value(ValueRange)> body) {
     return e.generic("thi: thi, thi, ti, ti -> thi", {a, b, cos, sin}, e.empty(e.shapeOf(a)), body);
   };
   Value first = combine([&](ValueRange v) { return e.sub(e.mul(v[0], v[2]), e.mul(v[1], v[3])); });
   Value second = combine([&](ValueRange v) { return e.add(e.mul(v[1], v[2]), e.mul(v[0], v[3])); });
-  Value rotated = e.put(second, e.put(first, x, 0, stride), distance, stride);
+  Value rotated = e.put(second, e.put(first, x, begin, stride), partner, stride);
   mapping.map(getResult(), e.joinColumns(rotated));
+  return success();
+}
+
+LogicalResult JoinHeadsOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  int64_t heads = getHeads(), left = getColumns(getLhs()) / heads,
+          right = getColumns(getRhs()) / heads;
+  Value lhs = e.splitColumns(mapping.lookup(getLhs()), {heads, left});
+  Value rhs = e.splitColumns(mapping.lookup(getRhs()), {heads, right});
+  Value out = e.empty({e.rowsOf(lhs), e.size(heads), e.size(left + right)});
+  mapping.map(getResult(), e.joinColumns(e.put(rhs, e.put(lhs, out, 0), left)));
+  return success();
+}
+
+LogicalResult SliceHeadsOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  Value x = e.splitColumns(mapping.lookup(getInput()), {int64_t(getHeads()), getHeadDim()});
+  Value part = e.take(x, getBegin(), getEnd() - getBegin());
+  Value out = e.empty(e.shapeOf(part));
+  mapping.map(getResult(), e.joinColumns(e.generic("thd: thd -> thd", {part}, out,
+                                                   [](ValueRange v) { return v[0]; })));
   return success();
 }
 
@@ -238,6 +259,8 @@ static Value activate(ReferenceBuilder &e, ActivationKind kind, Value x) {
     return e.mul(x, sigmoid(e, e.mul(x, e.f32(1.702))));
   case ActivationKind::relu:
     return e.create<arith::MaximumFOp>(x, e.f32(0));
+  case ActivationKind::sigmoid:
+    return sigmoid(e, x);
   }
   llvm_unreachable("all kinds are handled");
 }
@@ -271,6 +294,24 @@ LogicalResult ScaleOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) 
   Value x = mapping.lookup(getInput()), factor = e.f32(getFactor().convertToDouble());
   mapping.map(getResult(), e.generic("tc: tc -> tc", {x}, e.empty(e.shapeOf(x)),
                                      [&](ValueRange v) { return e.mul(v[0], factor); }));
+  return success();
+}
+
+LogicalResult ShiftOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  Value x = mapping.lookup(getInput()), value = e.f32(getValue().convertToDouble());
+  mapping.map(getResult(), e.generic("tc: tc -> tc", {x}, e.empty(e.shapeOf(x)),
+                                     [&](ValueRange v) { return e.add(v[0], value); }));
+  return success();
+}
+
+LogicalResult ClampOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  Value x = mapping.lookup(getInput());
+  Value low = e.f32(getLow().convertToDouble()), high = e.f32(getHigh().convertToDouble());
+  mapping.map(getResult(), e.generic("tc: tc -> tc", {x}, e.empty(e.shapeOf(x)), [&](ValueRange v) {
+    return e.create<arith::MinimumFOp>(e.create<arith::MaximumFOp>(v[0], low), high);
+  }));
   return success();
 }
 

@@ -21,13 +21,14 @@ struct Visible {
 };
 
 struct AttentionShape {
-  int64_t heads, kvHeads, headDim;
+  int64_t heads, kvHeads, headDim, valueDim;
   double scale;
   int64_t window; // 0: none
   double softcap; // 0: none
   Value bias;     // [heads, N]; null: none
   BiasIndex biasBy;
   int64_t biasOrigin;
+  Value sinks;    // [heads], or null
 };
 
 } // namespace
@@ -50,6 +51,7 @@ static Value attendToken(ReferenceBuilder &e, Value query, const AttentionShape 
                          const Visible &visible) {
   ReferenceBuilder::Shape queryShape = e.shapeOf(query);
   ReferenceBuilder::Shape headShape{queryShape[0], queryShape[1]};
+  ReferenceBuilder::Shape resultShape{queryShape[0], queryShape[1], e.size(shape.valueDim)};
   ReferenceBuilder::Shape scoreShape{queryShape[0], queryShape[1], visible.count};
 
   Value scaled = e.generic("hgd: hgd -> hgd", {query}, e.empty(queryShape),
@@ -65,14 +67,25 @@ static Value attendToken(ReferenceBuilder &e, Value query, const AttentionShape 
     scores = e.generic("hgj: hgj -> hgj", {scores}, e.empty(scoreShape), [&](ValueRange v) {
       return e.add(v[0], getBias(e, shape, visible, e.loop(0), e.loop(1), e.loop(2)));
     });
-  Value largest = e.generic("hgj: hgj -> hg", {scores}, e.filled(-INFINITY, headShape),
-                            [&](ValueRange v) { return e.create<arith::MaximumFOp>(v[1], v[0]); });
+  // A sink is a score that no value belongs to.
+  Value sink;
+  if (shape.sinks)
+    sink = e.generic("hg: -> hg", {}, e.empty(headShape), [&](ValueRange) {
+      Value first = e.mul(e.loop(0), e.index(shape.heads / shape.kvHeads));
+      return e.at(shape.sinks, e.add(first, e.loop(1)));
+    });
+  Value largest =
+      e.generic("hgj: hgj -> hg", {scores}, sink ? sink : e.filled(-INFINITY, headShape),
+                [&](ValueRange v) { return e.create<arith::MaximumFOp>(v[1], v[0]); });
   Value weights = e.generic("hgj: hg -> hgj", {largest}, scores,
                             [&](ValueRange v) { return e.exp(e.sub(v[1], v[0])); });
-  Value sums = e.generic("hgj: hgj -> hg", {weights}, e.filled(0, headShape),
+  Value first = sink ? e.generic("hg: hg, hg -> hg", {sink, largest}, e.empty(headShape),
+                                 [&](ValueRange v) { return e.exp(e.sub(v[0], v[1])); })
+                     : e.filled(0, headShape);
+  Value sums = e.generic("hgj: hgj -> hg", {weights}, first,
                          [&](ValueRange v) { return e.accumulate(v[1], v[0]); });
   Value mixed =
-      e.generic("hgjd: hgj -> hgd", {weights}, e.filled(0, queryShape), [&](ValueRange v) {
+      e.generic("hgjd: hgj -> hgd", {weights}, e.filled(0, resultShape), [&](ValueRange v) {
         return e.mulAdd(v[1], v[0], visible.value(e.loop(2), e.loop(0), e.loop(3)));
       });
   return e.generic("hgd: hg -> hgd", {sums}, mixed,
@@ -96,12 +109,12 @@ static Visible within(ReferenceBuilder &e, const Visible &visible, int64_t windo
 static Value attend(ReferenceBuilder &e, Value query, const AttentionShape &shape,
                     function_ref<Visible(Value)> visibleTo) {
   Value heads = e.splitColumns(query, {shape.kvHeads, shape.heads / shape.kvHeads, shape.headDim});
-  return e.forEach(e.rowsOf(query), e.empty(e.shapeOf(query)),
-                   [&](Value t, ValueRange values) -> SmallVector<Value> {
-                     Visible visible = within(e, visibleTo(t), shape.window);
-                     Value row = attendToken(e, e.takeRow(heads, t), shape, visible);
-                     return {e.putRow(e.joinColumns(row, /*kept=*/0), values[0], t)};
-                   })[0];
+  Value result = e.empty({e.rowsOf(query), e.size(shape.heads * shape.valueDim)});
+  return e.forEach(e.rowsOf(query), result, [&](Value t, ValueRange values) -> SmallVector<Value> {
+    Visible visible = within(e, visibleTo(t), shape.window);
+    Value row = attendToken(e, e.takeRow(heads, t), shape, visible);
+    return {e.putRow(e.joinColumns(row, /*kept=*/0), values[0], t)};
+  })[0];
 }
 
 // Cached positions of the sequences before `sequence`: where its rows of a context begin.
@@ -119,12 +132,14 @@ LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
   AttentionShape shape{int64_t(getNumHeads()),
                        int64_t(getNumKvHeads()),
                        getHeadDim(),
+                       getColumns(getValue()) / int64_t(getNumKvHeads()),
                        getScale().convertToDouble(),
                        int64_t(getWindow()),
                        getSoftcap().convertToDouble(),
                        getBias() ? mapping.lookup(getBias()) : Value(),
                        getBiasBy(),
-                       int64_t(getBiasOrigin())};
+                       int64_t(getBiasOrigin()),
+                       getSinks() ? mapping.lookup(getSinks()) : Value()};
 
   mapping.map(getResult(), attend(e, query, shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t), first, count;
@@ -142,12 +157,13 @@ LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
                   first = contextStart(e, batch.lengths, sequence);
                   count = e.add(e.indexAt(batch.positions, t), e.index(1));
                 }
-                auto read = [&e, first, dim = shape.headDim](Value rows) -> Visible::Element {
+                auto read = [&e, first](Value rows, int64_t dim) -> Visible::Element {
                   return [&e, first, dim, rows](Value j, Value h, Value d) {
                     return e.at(rows, {e.add(first, j), e.add(e.mul(h, e.index(dim)), d)});
                   };
                 };
-                return {count, read(key), read(value), e.index(0), e.indexAt(batch.positions, t)};
+                return {count, read(key, shape.headDim), read(value, shape.valueDim), e.index(0),
+                        e.indexAt(batch.positions, t)};
               }));
   return success();
 }
@@ -184,29 +200,34 @@ LogicalResult KVAppendOp::decompose(OpBuilder &builder, ReferenceMapping &mappin
   const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
   const ReferenceCache &cache = mapping.lookupCache(getCache());
   CacheType type = getCache().getType();
-  int64_t heads = type.getHeads(), dim = type.getHeadDim();
+  int64_t heads = type.getHeads();
 
   // Rows as the cache stores them: [t, h, d].
-  auto stored = [&](Value rows) {
+  auto stored = [&](Value rows, int64_t dim) {
     Value x = e.splitColumns(mapping.lookup(rows), {heads, dim});
     return e.generic("thd: thd -> thd", {x}, e.empty(e.shapeOf(x), type.getElementType()),
                      [&](ValueRange v) { return e.toFloat(v[0], type.getElementType()); });
   };
-  Value key = stored(getKey()), value = stored(getValue());
-  ValueRange updated = e.forEach(
-      e.rowsOf(key), {cache.key, cache.value},
-      [&](Value t, ValueRange caches) -> SmallVector<Value> {
+  SmallVector<Value> rows{stored(getKey(), type.getHeadDim())}, halves{cache.key};
+  if (!type.getValuesInKeys()) {
+    rows.push_back(stored(getValue(), type.getValueDim()));
+    halves.push_back(cache.value);
+  }
+  ValueRange updated =
+      e.forEach(e.rowsOf(rows[0]), halves, [&](Value t, ValueRange caches) -> SmallVector<Value> {
         Place place = placeOf(e, batch.blockTable, caches[0], e.indexAt(batch.sequenceOf, t),
                               e.indexAt(batch.positions, t));
         ReferenceBuilder::Shape offsets{place.block, e.size(0), place.slot, e.size(0)};
-        ReferenceBuilder::Shape sizes{e.size(1), e.size(heads), e.size(1), e.size(dim)},
-            strides(4, e.size(1));
-        auto insert = [&](Value rows, Value into) -> Value {
-          return e.create<tensor::InsertSliceOp>(e.takeRow(rows, t), into, offsets, sizes, strides);
-        };
-        return {insert(key, caches[0]), insert(value, caches[1])};
+        ReferenceBuilder::Shape strides(4, e.size(1));
+        SmallVector<Value> inserted;
+        for (auto [part, into] : llvm::zip(rows, caches)) {
+          ReferenceBuilder::Shape sizes{e.size(1), e.size(heads), e.size(1), e.shapeOf(part)[2]};
+          inserted.push_back(
+              e.create<tensor::InsertSliceOp>(e.takeRow(part, t), into, offsets, sizes, strides));
+        }
+        return inserted;
       });
-  mapping.map(getResult(), ReferenceCache{updated[0], updated[1]});
+  mapping.map(getResult(), ReferenceCache{updated[0], updated.back()});
   return success();
 }
 
@@ -215,12 +236,13 @@ LogicalResult KVReadOp::decompose(OpBuilder &builder, ReferenceMapping &mapping)
   const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
   const ReferenceCache &cache = mapping.lookupCache(getCache());
   CacheType type = getCache().getType();
-  OpFoldResult heads = e.size(type.getHeads()), dim = e.size(type.getHeadDim());
+  OpFoldResult heads = e.size(type.getHeads());
   auto [lengths, table] = type.getMemory() ? std::pair(batch.memoryLengths, batch.memoryTable)
                                            : std::pair(batch.lengths, batch.blockTable);
   Value sequences = getValueOrCreateConstantIndexOp(builder, getLoc(), e.rowsOf(lengths));
 
-  auto gather = [&, lengths = lengths, table = table](Value source) -> Value {
+  auto gather = [&, lengths = lengths, table = table](Value source, int64_t width) -> Value {
+    OpFoldResult dim = e.size(width);
     Value all = e.empty({contextStart(e, lengths, sequences), heads, dim});
     Value rows = e.forEach(
         sequences, {all, e.index(0)}, [&](Value s, ValueRange values) -> SmallVector<Value> {
@@ -236,8 +258,8 @@ LogicalResult KVReadOp::decompose(OpBuilder &builder, ReferenceMapping &mapping)
         })[0];
     return e.joinColumns(rows);
   };
-  mapping.map(getKey(), gather(cache.key));
-  mapping.map(getValue(), gather(cache.value));
+  mapping.map(getKey(), gather(cache.key, type.getHeadDim()));
+  mapping.map(getValue(), gather(cache.value, type.getValueDim()));
   return success();
 }
 
@@ -249,12 +271,14 @@ LogicalResult PagedAttentionOp::decompose(OpBuilder &builder, ReferenceMapping &
   AttentionShape shape{int64_t(getNumHeads()),
                        type.getHeads(),
                        type.getHeadDim(),
+                       type.getValueDim(),
                        getScale().convertToDouble(),
                        int64_t(getWindow()),
                        getSoftcap().convertToDouble(),
                        getBias() ? mapping.lookup(getBias()) : Value(),
                        getBiasBy(),
-                       int64_t(getBiasOrigin())};
+                       int64_t(getBiasOrigin()),
+                       getSinks() ? mapping.lookup(getSinks()) : Value()};
 
   mapping.map(getResult(), attend(e, mapping.lookup(getQuery()), shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t);

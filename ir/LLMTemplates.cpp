@@ -1,17 +1,11 @@
 // How architecture files build llm operations by their mnemonics. Arguments are documented in
 // models/README.md.
 #include "ir/LLM.h"
+#include "ir/TemplateParts.h"
 
 using namespace mlir;
 
 namespace tenon::llm {
-
-// Node arguments are read in order; the first failure ends the node.
-#define TENON_READ(name, expression)                                                               \
-  auto name##OrFailure = (expression);                                                             \
-  if (failed(name##OrFailure))                                                                     \
-    return failure();                                                                              \
-  const auto &name = *name##OrFailure
 
 // embedding: {weight: NAME, rows: V, columns: C}
 FailureOr<Value> EmbeddingOp::buildFromTemplate(TemplateArgs &args) {
@@ -99,46 +93,19 @@ FailureOr<Value> LinearOp::buildFromTemplate(TemplateArgs &args) {
     TENON_READ(flag, args.getFlag("bias", false));
     hasBias = flag;
   }
-  TENON_READ(transposed, args.getFlag("transposed", false));
-  // The tensor may be that of several projections: rows `first` and on of each group of `every`.
-  TENON_READ(rows, args.getInteger("rows", out));
-  TENON_READ(first, args.getInteger("first", 0));
-  TENON_READ(every, args.getInteger("every", rows));
-  if (out < 1 || rows < 1 || every < 1 || rows % every || out % (rows / every))
-    return args.error("", Twine(out) + " outputs are not an equal part of each " + Twine(every) +
-                              " of " + Twine(rows) + " rows");
-  int64_t part = out / (rows / every);
-  if (first < 0 || first > every - part)
-    return args.error("first", Twine(part) + " rows from row " + Twine(first) +
-                                   " on are not within " + Twine(every));
-  OpBuilder &builder = args.getBuilder();
-  auto takePart = [&](Value tensor) -> Value {
-    if (rows == out)
-      return tensor;
-    IntegerAttr group = every == rows ? IntegerAttr() : builder.getI64IntegerAttr(every);
-    return WeightSliceOp::create(builder, args.getLoc(), tensor, builder.getI64IntegerAttr(first),
-                                 builder.getI64IntegerAttr(first + part), group);
-  };
-  SmallVector<int64_t> shape{rows, getColumns(stream)};
-  if (transposed)
-    std::swap(shape[0], shape[1]);
-  TENON_READ(matrix, args.getWeight("weight", ".weight", shape));
-  Value weight = matrix, bias;
-  if (transposed) {
-    if (isQuantised(cast<WeightType>(weight.getType()).getStorage()))
-      return args.error("weight", "cannot be transposed: its storage has groups of columns");
-    weight = WeightTransposeOp::create(builder, args.getLoc(), weight);
-  }
-  weight = takePart(weight);
+  TENON_READ(part, TensorPart::read(args, out));
+  TENON_READ(matrix, args.getWeight("weight", ".weight", part.getShape(getColumns(stream))));
+  TENON_READ(weight, part.takeMatrix(args, matrix));
+  Value bias;
   if (hasBias) {
-    TENON_READ(vector, isBiasNamed ? args.getWeight("bias", "", {rows})
-                                   : args.getWeight("weight", ".bias", {rows}));
-    bias = takePart(vector);
+    TENON_READ(vector, isBiasNamed ? args.getWeight("bias", "", {part.rows})
+                                   : args.getWeight("weight", ".bias", {part.rows}));
+    bias = part.take(args, vector);
   }
   return LinearOp::create(args.getBuilder(), args.getLoc(), stream, weight, bias).getResult();
 }
 
-// rope: {heads: H, theta: T, fraction: 1, dim: D = fraction * head_dim, style: half,
+// rope: {heads: H, theta: T, fraction: 1, dim: D = fraction * head_dim, first: 0, style: half,
 //        scaling: {type: ..., ...}}
 FailureOr<Value> RopeOp::buildFromTemplate(TemplateArgs &args) {
   Value stream = args.getStream();
@@ -153,6 +120,11 @@ FailureOr<Value> RopeOp::buildFromTemplate(TemplateArgs &args) {
   if (dim <= 0 || dim % 2 || dim > getColumns(stream) / heads)
     return args.error("dim", "must be even and at most the head's width, " +
                                  Twine(getColumns(stream) / heads) + ", got " + Twine(dim));
+  TENON_READ(first, args.getInteger("first", 0));
+  if (first < 0 || first > getColumns(stream) / heads - dim)
+    return args.error("first", Twine(dim) + " elements from element " + Twine(first) +
+                                   " on are not within a head of " +
+                                   Twine(getColumns(stream) / heads));
   TENON_READ(theta, args.getNumber("theta"));
   if (!(theta > 0))
     return args.error("theta", "must be positive");
@@ -181,8 +153,21 @@ FailureOr<Value> RopeOp::buildFromTemplate(TemplateArgs &args) {
                                      APFloat(dynamic));
   if (failed(angles.verify()))
     return failure();
-  return RopeOp::create(builder, args.getLoc(), stream.getType(), stream, angles, heads, *style)
+  return RopeOp::create(builder, args.getLoc(), stream.getType(), stream, angles, heads, *style,
+                        first)
       .getResult();
+}
+
+// join_heads: {heads: H, lhs: [...], rhs: [...]}
+FailureOr<Value> JoinHeadsOp::buildFromTemplate(TemplateArgs &args) {
+  TENON_READ(heads, args.getInteger("heads"));
+  TENON_READ(lhs, args.getBranch("lhs"));
+  TENON_READ(rhs, args.getBranch("rhs"));
+  for (Value side : {lhs, rhs})
+    if (heads <= 0 || getColumns(side) % heads)
+      return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(side)) +
+                                     " columns");
+  return JoinHeadsOp::create(args.getBuilder(), args.getLoc(), lhs, rhs, heads).getResult();
 }
 
 // repeat_kv: {heads: H, times: N}
@@ -271,7 +256,8 @@ static FailureOr<ScoreBias> getScoreBias(TemplateArgs &args, int64_t heads) {
 }
 
 // attention: {heads: H, scale: S = head_dim^-0.5, window: W = none, softcap: C = none,
-//             alibi: {...} or relative_bias: NAME, ..., causal: true, over: stream or memory,
+//             alibi: {...} or relative_bias: NAME, ..., sinks: NAME, causal: true,
+//             over: stream or memory,
 //             query: [...], key: [...], value: [...]}
 FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(heads, args.getInteger("heads"));
@@ -291,10 +277,12 @@ FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
   if (heads <= 0 || getColumns(query) % heads)
     return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(query)) +
                                    " query columns");
-  if (key.getType() != query.getType() || value.getType() != query.getType())
-    return args.error("", "query, key and value must be equally wide, got " +
-                              Twine(getColumns(query)) + ", " + Twine(getColumns(key)) + " and " +
-                              Twine(getColumns(value)) + "; repeat_kv widens keys and values");
+  if (key.getType() != query.getType())
+    return args.error("", "query and key must be equally wide, got " + Twine(getColumns(query)) +
+                              " and " + Twine(getColumns(key)) + "; repeat_kv widens keys");
+  if (getColumns(value) % heads)
+    return args.error("heads", Twine(heads) + " heads do not divide " + Twine(getColumns(value)) +
+                                   " value columns");
   TENON_READ(scale,
              args.getNumber("scale", 1.0 / std::sqrt(double(getColumns(query)) / double(heads))));
   TENON_READ(window, args.getInteger("window", 0));
@@ -306,8 +294,13 @@ FailureOr<Value> AttentionOp::buildFromTemplate(TemplateArgs &args) {
   if (softcap < 0 || (softcap == 0 && args.has("softcap")))
     return args.error("softcap", "must be positive");
   TENON_READ(bias, getScoreBias(args, heads));
-  return AttentionOp::create(args.getBuilder(), args.getLoc(), query.getType(), query, key, value,
-                             args.getBatch(), bias.table, heads, heads, APFloat(scale),
+  Value sinks;
+  if (args.has("sinks")) {
+    TENON_READ(vector, args.getWeight("sinks", "", {heads}));
+    sinks = vector;
+  }
+  return AttentionOp::create(args.getBuilder(), args.getLoc(), query, key, value, args.getBatch(),
+                             bias.table, sinks, heads, heads, APFloat(scale),
                              isCross ? KeyRows::memory : KeyRows::tokens, window, APFloat(softcap),
                              bias.by, bias.origin, /*bidirectional=*/!causal && !isCross)
       .getResult();
@@ -319,7 +312,7 @@ FailureOr<Value> ActivationOp::buildFromTemplate(TemplateArgs &args) {
   std::optional<ActivationKind> kind = symbolizeActivationKind(name);
   if (!kind)
     return args.error("kind", "unknown activation '" + name +
-                                  "'; accepted: silu, gelu, gelu_tanh, quick_gelu, relu");
+                                  "'; accepted: silu, gelu, gelu_tanh, quick_gelu, relu, sigmoid");
   return ActivationOp::create(args.getBuilder(), args.getLoc(), args.getStream().getType(), *kind,
                               args.getStream())
       .getResult();
@@ -329,6 +322,24 @@ FailureOr<Value> ActivationOp::buildFromTemplate(TemplateArgs &args) {
 FailureOr<Value> ScaleOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(factor, args.getNumber("by"));
   return ScaleOp::create(args.getBuilder(), args.getLoc(), args.getStream(), APFloat(factor))
+      .getResult();
+}
+
+// shift: {by: F}
+FailureOr<Value> ShiftOp::buildFromTemplate(TemplateArgs &args) {
+  TENON_READ(value, args.getNumber("by"));
+  return ShiftOp::create(args.getBuilder(), args.getLoc(), args.getStream(), APFloat(value))
+      .getResult();
+}
+
+// clamp: {low: none, high: none}
+FailureOr<Value> ClampOp::buildFromTemplate(TemplateArgs &args) {
+  TENON_READ(low, args.getNumber("low", -HUGE_VAL));
+  TENON_READ(high, args.getNumber("high", HUGE_VAL));
+  if (!(low <= high))
+    return args.error("low", "exceeds the upper bound");
+  return ClampOp::create(args.getBuilder(), args.getLoc(), args.getStream(), APFloat(low),
+                         APFloat(high))
       .getResult();
 }
 
@@ -360,7 +371,5 @@ template <typename Op> static FailureOr<Value> buildBinary(TemplateArgs &args) {
 FailureOr<Value> AddOp::buildFromTemplate(TemplateArgs &args) { return buildBinary<AddOp>(args); }
 
 FailureOr<Value> MulOp::buildFromTemplate(TemplateArgs &args) { return buildBinary<MulOp>(args); }
-
-#undef TENON_READ
 
 } // namespace tenon::llm

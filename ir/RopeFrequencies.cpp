@@ -33,12 +33,14 @@ LogicalResult RopeFrequenciesOp::verify() {
   if (!name)
     return emitOpError() << "scaling needs a type: linear, llama3, yarn, longrope or dynamic";
   SmallVector<StringRef> keys, optional, lists;
+  StringAttr edges;
   if (name.getValue() == "linear")
     keys = {"factor"};
   else if (name.getValue() == "llama3")
     keys = {"factor", "low", "high", "original"};
   else if (name.getValue() == "yarn")
-    keys = {"factor", "original"}, optional = {"slow", "fast", "attention"};
+    keys = {"factor", "original"}, optional = {"slow", "fast", "attention"},
+    edges = scaling.getAs<StringAttr>("edges");
   else if (name.getValue() == "longrope")
     keys = {"original"}, optional = {"factor", "attention"}, lists = {"short", "long"};
   else if (name.getValue() == "dynamic")
@@ -64,8 +66,12 @@ LogicalResult RopeFrequenciesOp::verify() {
       return emitOpError() << "scaling " << name.getValue() << " needs a list '" << key << "' of "
                            << getDim() / 2 << " positive numbers, one for each pair";
   }
+  if (edges && edges.getValue() != "whole" && edges.getValue() != "exact")
+    return emitOpError() << "scaling yarn has edges '" << edges.getValue()
+                         << "'; accepted: whole, exact";
   for (NamedAttribute entry : scaling)
-    if (entry.getName() != "type" && !llvm::is_contained(keys, entry.getName().getValue()) &&
+    if (entry.getName() != "type" && entry.getValue() != edges &&
+        !llvm::is_contained(keys, entry.getName().getValue()) &&
         !llvm::is_contained(optional, entry.getName().getValue()) &&
         !llvm::is_contained(lists, entry.getName().getValue()))
       return emitOpError() << "scaling " << name.getValue() << " has no key '"
@@ -111,8 +117,11 @@ SmallVector<double> RopeFrequenciesOp::evaluate() {
              (2 * std::log(getTheta().convertToDouble()));
     };
     double last = double(getDim()) - 1;
-    double first = std::max(std::floor(indexOf(number(scaling, "fast", 32))), 0.0);
-    double end = std::min(std::ceil(indexOf(number(scaling, "slow", 1))), last);
+    double first = indexOf(number(scaling, "fast", 32)), end = indexOf(number(scaling, "slow", 1));
+    auto edges = scaling.getAs<StringAttr>("edges");
+    if (!edges || edges.getValue() == "whole")
+      first = std::floor(first), end = std::ceil(end);
+    first = std::max(first, 0.0), end = std::min(end, last);
     if (first == end)
       end += 0.001;
     for (auto [i, frequency] : llvm::enumerate(table)) {

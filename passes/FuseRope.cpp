@@ -30,6 +30,9 @@ struct FuseRope : impl::LLMFuseRopeBase<FuseRope> {
       return; // not rotated
     if (!query->hasOneUse() || !key->hasOneUse())
       return emitMissed(attention, getArgument(), "a rotated value has other users");
+    if (query.getFirst() || key.getFirst())
+      return emitMissed(attention, getArgument(),
+                        "heads are not rotated from their first element on");
     if (query.getAngles() != key.getAngles() || query.getStyle() != key.getStyle())
       return emitMissed(attention, getArgument(), "queries and keys are rotated differently");
     OpBuilder builder(attention);

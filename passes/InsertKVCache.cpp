@@ -22,8 +22,8 @@ struct Rows {
   int64_t heads;     // of `stored`
 };
 
-// The cache has equal rows for keys and values: where they were copied unequally, the copies are
-// stored.
+// The cache has as many heads of keys as of values: where they were copied unequally, the copies
+// are stored.
 std::pair<Rows, Rows> getStoredRows(AttentionOp op) {
   auto rows = [&](Value value, RepeatKVOp repeat) -> Rows {
     if (repeat)
@@ -32,6 +32,12 @@ std::pair<Rows, Rows> getStoredRows(AttentionOp op) {
   };
   auto [keys, values] = getRepeatedHeads(op);
   return {rows(op.getKey(), keys), rows(op.getValue(), values)};
+}
+
+// Whether the values are the first columns of the only key: storing that is enough.
+bool areInKeys(Value values, const Rows &keys) {
+  auto slice = values.getDefiningOp<SliceOp>();
+  return slice && keys.heads == 1 && slice.getInput() == keys.stored && slice.getBegin() == 0;
 }
 
 struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
@@ -86,12 +92,14 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
   static CacheType getCacheType(ArrayRef<AttentionOp> attentions, Type element, bool isMemory) {
     CacheType type;
     for (AttentionOp op : attentions) {
-      Rows keys = getStoredRows(op).first;
+      auto [keys, values] = getStoredRows(op);
       auto rows = CacheType::get(op.getContext(), attentions.size(), keys.heads,
-                                 getColumns(keys.stored) / keys.heads, element, isMemory);
+                                 getColumns(keys.stored) / keys.heads,
+                                 getColumns(values.stored) / values.heads,
+                                 areInKeys(values.stored, keys), element, isMemory);
       if (type && rows != type) {
-        op.emitError() << "layers with different key rows cannot share a cache: " << rows
-                       << " after " << type;
+        op.emitError() << "layers with different rows cannot share a cache: " << rows << " after "
+                       << type;
         return nullptr;
       }
       type = rows;

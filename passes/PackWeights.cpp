@@ -21,7 +21,7 @@ struct PackWeights : impl::LLMPackWeightsBase<PackWeights> {
       auto isReader = [](OpOperand &use) {
         return !isa<WeightOpInterface, AttentionOp, PagedAttentionOp>(use.getOwner());
       };
-      if (type.getRank() != 2 || type.getLayout() != Layout::plain || layout == Layout::plain ||
+      if (type.getRank() < 2 || type.getLayout() != Layout::plain || layout == Layout::plain ||
           llvm::none_of(weight.getUses(), isReader))
         return;
       OpBuilder builder(op->getContext());

@@ -21,8 +21,8 @@ struct PagedAttention : impl::LLMPagedAttentionBase<PagedAttention> {
         return;
       OpBuilder builder(op);
       op.replaceAllUsesWith(
-          PagedAttentionOp::create(builder, op.getLoc(), op.getType(), op.getQuery(),
-                                   read.getCache(), op.getBatch(), op.getBias(), read.getLayer(),
+          PagedAttentionOp::create(builder, op.getLoc(), op.getQuery(), read.getCache(),
+                                   op.getBatch(), op.getBias(), op.getSinks(), read.getLayer(),
                                    op.getNumHeads(), op.getScale(), op.getWindow(), op.getSoftcap(),
                                    op.getBiasBy(), op.getBiasOrigin())
               .getResult());

@@ -9,6 +9,25 @@
 
 include "passes/PassBase.td"
 
+def LLMAbsorbLatent : TenonPass<"llm-absorb-latent", "::mlir::func::FuncOp", Lossy<1>> {
+  let summary = "attend to latent rows instead of the keys and values made from them";
+  let description = [{
+    Where each head's key is a projection of one latent row beside a part that all heads share, and its value another
+    projection of that row (arXiv:2405.04434), queries are projected instead, and the mixture of latent rows afterwards.
+    Attention then has one key head, `[latent, shared]`, whose first columns are the value: that row is all that a cache
+    has to keep.
+
+    ```mlir
+    %kn = llm.linear %c, %wk                         %qc = llm.head_linear (plain part of %q), %wk^T
+    %k = llm.join_heads %kn, (repeat_kv %kr)         %ql = llm.join_heads %qc, (rotated part of %q)
+    %v = llm.linear %c, %wv                    ─▶    %k = llm.join_heads %c, %kr heads 1
+    %y = llm.attention %q, %k, %v, %batch            %v = llm.slice %k
+           heads 16 kv_heads 16                      %m = llm.attention %ql, %k, %v, %batch heads 16 kv_heads 1
+                                                     %y = llm.head_linear %m, %wv
+    ```
+  }];
+}
+
 def LLMInsertKVCache : TenonPass<"llm-insert-kv-cache", "::mlir::ModuleOp", Lossy<15, PhaseMap>> {
   let summary = "thread a KV cache through attention";
   let description = [{
@@ -100,6 +119,14 @@ def LLMFuseGatedMLP : TenonPass<"llm-fuse-gated-mlp", "::mlir::func::FuncOp"> {
           └─ * ─┘
     ```
     The norm is joined when it is of whole rows and the two projections are its only users.
+  }];
+}
+
+def LLMFuseGatedExperts : TenonPass<"llm-fuse-gated-experts", "::mlir::func::FuncOp"> {
+  let summary = "join the gate and up projections of experts and their product";
+  let description = [{
+    `act(llm.expert_linear ...) * llm.expert_linear ...` over the same rows and choice becomes `llm.fused @gated_experts`: rows
+    are sorted by expert once, and the two results never leave the registers.
   }];
 }
 

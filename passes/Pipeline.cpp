@@ -77,6 +77,7 @@ void buildPipeline(OpPassManager &manager, const PipelineOptions &options, Phase
   build.point("after-simplify");
 
   if (build.begin(Phase::cache)) {
+    build.addNested(createLLMAbsorbLatent());
     build.add(createLLMInsertKVCache({options.cacheType}));
     build.point("after-cache");
   }
@@ -89,6 +90,7 @@ void buildPipeline(OpPassManager &manager, const PipelineOptions &options, Phase
     build.addNested(createLLMFuseNormQKV());
     build.addNested(createLLMMHAToGQA());
     build.addNested(createLLMFuseGatedMLP());
+    build.addNested(createLLMFuseGatedExperts());
     build.addNested(createLLMFuseResidualNorm());
     build.addNested(createLLMFuseLinearResidual());
     build.point("after-fuse");
@@ -147,9 +149,11 @@ llvm::Expected<Insertion> parseInsertion(StringRef text) {
 std::vector<std::string> getOptionalPasses() {
   return {"canonicalize",
           "cse",
+          "llm-absorb-latent",
           "llm-fuse-norm-qkv",
           "llm-mha-to-gqa",
           "llm-fuse-gated-mlp",
+          "llm-fuse-gated-experts",
           "llm-fuse-residual-norm",
           "llm-fuse-linear-residual",
           "llm-paged-attention",

@@ -39,32 +39,48 @@ struct Quantize : impl::LLMQuantizeBase<Quantize> {
                                  << "'; accepted: stored, f32, bf16, f16, int8, int4";
       return signalPassFailure();
     }
+    SmallVector<WeightOp> weights;
+    getOperation().walk([&](WeightOp op) { weights.push_back(op); });
     unsigned requantised = 0;
-    getOperation().walk([&](WeightOp op) {
-      WeightType type = op.getResult().getType();
-      Storage storage = type.getRank() == 1 ? Storage::F32 : matrix.value_or(type.getStorage());
-      if (storage == type.getStorage())
-        return;
-      requantised += isQuantised(storage) && isQuantised(type.getStorage());
-      // What the checkpoint has transposed is converted as it will lie: in groups of its own rows.
-      SmallVector<WeightTransposeOp> transposes;
-      for (Operation *user : op.getResult().getUsers())
-        if (auto transpose = dyn_cast<WeightTransposeOp>(user))
-          transposes.push_back(transpose);
-      for (WeightTransposeOp transpose : transposes)
-        convert(transpose.getResult(), storage);
-      convert(op.getResult(), storage);
-    });
+    llvm::DenseSet<Value> seen;
+    for (WeightOp op : weights) {
+      Storage stored = op.getResult().getType().getStorage();
+      requantised += matrix && isQuantised(*matrix) && isQuantised(stored);
+      convert(op.getResult(), matrix, seen);
+    }
     if (requantised)
       getOperation().emitWarning()
           << requantised << " tensors are quantised already and are quantised again to "
           << precision;
   }
 
-  // For every reader but one that transposes.
-  static void convert(TypedValue<WeightType> weight, Storage storage) {
-    auto isConverted = [](OpOperand &use) { return !isa<WeightTransposeOp>(use.getOwner()); };
-    if (llvm::none_of(weight.getUses(), isConverted))
+  // What is transposed, or read as one vector, is converted as it will lie: in groups of its own
+  // rows, or not at all. Whether this happens to what `op` makes.
+  static bool changesRows(Operation *op) {
+    if (auto reshape = dyn_cast<WeightReshapeOp>(op))
+      if (reshape.getResult().getType().getRank() == 1)
+        return true;
+    if (isa<WeightTransposeOp>(op))
+      return true;
+    return isa<WeightDeinterleaveOp, WeightConcatOp, WeightSliceOp, WeightReshapeOp>(op) &&
+           llvm::any_of(op->getUsers(), changesRows);
+  }
+
+  // For every reader at the place from which on rows stay what they are.
+  static void convert(TypedValue<WeightType> weight, std::optional<Storage> matrix,
+                      llvm::DenseSet<Value> &seen) {
+    if (!seen.insert(weight).second)
+      return;
+    WeightType type = weight.getType();
+    Storage storage = type.getRank() == 1 ? Storage::F32 : matrix.value_or(type.getStorage());
+    SmallVector<Operation *> later;
+    for (Operation *user : weight.getUsers())
+      if (changesRows(user))
+        later.push_back(user);
+    for (Operation *user : later)
+      convert(cast<TypedValue<WeightType>>(user->getResult(0)), matrix, seen);
+    auto isConverted = [](OpOperand &use) { return !changesRows(use.getOwner()); };
+    if (storage == type.getStorage() || llvm::none_of(weight.getUses(), isConverted))
       return;
     OpBuilder builder(weight.getContext());
     builder.setInsertionPointAfterValue(weight);
@@ -79,7 +95,7 @@ struct Quantize : impl::LLMQuantizeBase<Quantize> {
   // Weight operations between the conversion and its reader keep the storage of their input.
   static void retype(Value weight) {
     for (Operation *user : weight.getUsers()) {
-      if (!isa<WeightDeinterleaveOp, WeightConcatOp, WeightSliceOp>(user))
+      if (!isa<WeightDeinterleaveOp, WeightConcatOp, WeightSliceOp, WeightReshapeOp>(user))
         continue;
       auto result = cast<TypedValue<WeightType>>(user->getResult(0));
       result.setType(result.getType().withStorage(cast<WeightType>(weight.getType()).getStorage()));

@@ -320,7 +320,7 @@ private:
     op->walk([&](Operation *inner) {
       if (isa<PagedAttentionOp, AttentionOp>(inner))
         slice = sched::Slice::heads;
-      hasMatrix |= isa<LinearOp>(inner);
+      hasMatrix |= isa<LinearOp, HeadLinearOp, ExpertLinearOp>(inner);
     });
     return slice == sched::Slice::columns && !hasMatrix ? sched::Slice::rows : slice;
   }

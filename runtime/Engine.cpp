@@ -86,10 +86,25 @@ bool Engine::outgrowsCache(const Work &work) const {
   return limit > 0 && cached > 0 && cached <= limit && cached + work.count > limit;
 }
 
+// tenon_services::matmul, noting that this thread's program called it.
+static thread_local bool asked;
+static int notedMatmul(tenon_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a,
+                       int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc) {
+  asked = true;
+  return matmul(dtype, m, n, k, a, lda, b, ldb, c, ldc);
+}
+
+int Engine::prefixUnit() const {
+  if (fellBack || compiled.keys_by_length)
+    return 0;
+  return offeredOneDnn && (oneDnnFailed() || !askedOneDnn) ? TENON_BLOCK_TOKENS : waveTokens;
+}
+
 void Engine::step(const std::vector<Work> &works, const RowSink &sink) {
   if (!decodes())
     return encode(works, sink);
   check(works, /*encodes=*/false);
+  fellBack = false;
   if (compiled.recompute_beyond == 0)
     return run(works, sink);
   // What is computed anew runs by itself, so that the others' rows are what they are without it.
@@ -251,13 +266,19 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
   }
   // A row must not depend on its neighbours when decoding, so decode never uses oneDNN.
   services.matmul =
-      program != chosen.decode && T >= oneDnnTokens && !oneDnnFailed() ? matmul : nullptr;
+      program != chosen.decode && T >= oneDnnTokens && !oneDnnFailed() ? notedMatmul : nullptr;
+  offeredOneDnn |= program != chosen.decode && T >= oneDnnTokens;
   team.run([&](int thread) {
     tenon_env env = {&batch, &services,     scratch.data() + thread * scratchStride,
                      thread, team.size(),   kvPool.blocks(),
                      &team,  memory.base(), memory.blocks()};
+    asked = false;
     program(&env, arena.data(), artefact.weights(), kvPool.base());
+    if (asked)
+      askedOneDnn = true;
   });
+
+  fellBack |= services.matmul && oneDnnFailed();
 
   const char *logits = arena.data() + T * compiled.arena_token_bytes + R * compiled.logits_offset;
   const bool hasLogits = program != chosen.encode || !hasMemory();

@@ -20,6 +20,7 @@
 #include "runtime/ThreadTeam.h"
 #include "runtime/kernel_abi.h"
 
+#include <atomic>
 #include <functional>
 #include <vector>
 
@@ -73,6 +74,13 @@ public:
   int threads() const { return team.size(); }
   const tenon_variant &variant() const { return chosen; }
 
+  // A prompt may be cut at multiples of this: computed in two steps, the first maybe as part of
+  // another prompt, it gives the bits that it gives in one. Blocks where rows don't depend on their
+  // neighbours; whole waves where oneDNN multiplies, which chooses its order of sums by their
+  // number (known once a prompt was long enough to ask for it). 0: the last step found oneDNN
+  // missing on the way and is like no other.
+  int prefixUnit() const;
+
   // Appends each work's tokens to its sequence and answers its scored rows, in order within a work.
   // Refuses ids outside the vocabulary and sequences longer than the context before anything runs.
   // A sequence that grows beyond what its cached keys are good for (longrope) is computed anew.
@@ -101,6 +109,8 @@ private:
   Mapping arena, scratch;
   int64_t scratchStride = 0;
   tenon_services services = {};
+  bool offeredOneDnn = false, fellBack = false; // ever; in the last step
+  std::atomic<bool> askedOneDnn{false};         // ever
 
   // The batch being built; members so that decoding allocates nothing.
   std::vector<Piece> pieces;

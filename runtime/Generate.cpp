@@ -10,9 +10,7 @@
 
 namespace tenon::rt {
 
-Generation generate(Program &program, Engine &engine, const std::vector<int32_t> &prompt,
-                    const GenerateOptions &options, const TokenSink &onToken) {
-  checkSampling(options.sampling);
+void checkPrompt(const Program &program, const Engine &engine, const std::vector<int32_t> &prompt) {
   if (!engine.decodes())
     refuse("{} is an encoder, which does not continue texts; `logits` answers",
            program.meta().model);
@@ -24,8 +22,26 @@ Generation generate(Program &program, Engine &engine, const std::vector<int32_t>
     refuse("{} was compiled without the token that its answers begin with (generation: "
            "decoder_start)",
            program.meta().model);
-  if (!engine.hasMemory())
+  if (!engine.hasMemory()) // the encoder checks its own
     program.checkIds(prompt);
+}
+
+std::vector<int32_t> beginAnswer(const Program &program, Engine &engine,
+                                 const std::vector<int32_t> &prompt, KvSequence &memory) {
+  if (!engine.hasMemory())
+    return prompt;
+  engine.encode({{&memory, prompt.data(), static_cast<int>(prompt.size()), Score::None}},
+                [](const Row &) {});
+  return {program.meta().decoderStart};
+}
+
+Generation generate(Program &program, Engine &engine, const std::vector<int32_t> &prompt,
+                    const GenerateOptions &options, const TokenSink &onToken,
+                    PrefixCache *prefixes) {
+  checkSampling(options.sampling);
+  checkPrompt(program, engine, prompt);
+  if (engine.hasMemory())
+    prefixes = nullptr; // an answer depends on what was encoded, too
 
   const std::vector<int32_t> &eos = program.meta().eos;
   std::optional<TextStream> characters;
@@ -40,10 +56,9 @@ Generation generate(Program &program, Engine &engine, const std::vector<int32_t>
   Generation result;
   result.finishReason = "length";
   const int limit = options.maxTokens.value_or(engine.context());
-  KvSequence sequence(engine.pool()), memory(engine.memoryPool());
-  // An encoder-decoder reads the prompt and begins an answer of its own.
-  const std::vector<int32_t> begin =
-      engine.hasMemory() ? std::vector<int32_t>{program.meta().decoderStart} : prompt;
+  KvSequence sequence = prefixes ? prefixes->begin(prompt) : KvSequence(engine.pool());
+  KvSequence memory(engine.memoryPool());
+  std::vector<int32_t> begin;
   int32_t id = -1;
   auto draw = [&](const Row &row) {
     id = sampler.sample(row.logits, begin, result.ids);
@@ -57,11 +72,17 @@ Generation generate(Program &program, Engine &engine, const std::vector<int32_t>
   };
 
   Clock clock;
-  if (limit > 0 && engine.hasMemory())
-    engine.encode({{&memory, prompt.data(), static_cast<int>(prompt.size()), Score::None}},
-                  [](const Row &) {});
-  if (limit > 0)
-    step(begin.data(), begin.size());
+  if (limit > 0) {
+    begin = beginAnswer(program, engine, prompt, memory);
+    if (prefixes)
+      prefixes->makeRoom(KvPool::blocksFor(std::min<int64_t>(int64_t(begin.size()) + limit,
+                                                             engine.context())) -
+                         static_cast<int64_t>(sequence.blocks().size()));
+    const int known = sequence.length();
+    step(begin.data() + known, begin.size() - known);
+    if (prefixes)
+      prefixes->keep(prompt, sequence);
+  }
   result.promptMs = clock.lapMs();
 
   while (static_cast<int>(result.ids.size()) < limit) {

@@ -81,7 +81,8 @@ typedef struct tenon_env {
 // the pool of its own layer:
 //
 //   pool of a layer:  [cache_blocks] blocks, each   k: [kv_heads][TENON_BLOCK_TOKENS][head_dim]
-//                                                   v: [kv_heads][TENON_BLOCK_TOKENS][head_dim]
+//                                                   v: [kv_heads][TENON_BLOCK_TOKENS][value_dim]
+// Where a value is the first elements of its key there is no v.
 typedef void tenon_kernel(const void *shape, void *const *io, const tenon_env *env);
 
 // A compiled phase. `arena` is T * arena_token_bytes + R * arena_scored_bytes long.

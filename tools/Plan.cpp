@@ -59,16 +59,18 @@ PlannedPhase planPhase(std::string name, int64_t batch, int64_t tokens, int64_t 
   auto add = [&](StringRef tensor, Shape shape) {
     phase.tensors.push_back({tensor.str(), std::move(shape)});
   };
-  auto addProjections = [&](int64_t width, int64_t heads, int64_t kvHeads, int64_t dim) {
+  auto addProjections = [&](int64_t width, int64_t heads, int64_t kvHeads, int64_t dim,
+                            int64_t valueDim) {
     add("hidden", {batch, tokens, width});
     add("q", {batch, heads, tokens, dim});
     add("k", {batch, kvHeads, tokens, dim});
-    add("v", {batch, kvHeads, tokens, dim});
+    add("v", {batch, kvHeads, tokens, valueDim});
   };
   // Layers are alike: the first of each kind.
   function.walk([&](AttentionOp op) {
-    addProjections(getColumns(op.getQuery()), op.getNumHeads(), op.getNumKvHeads(),
-                   op.getHeadDim());
+    int64_t kvHeads = op.getNumKvHeads();
+    addProjections(getColumns(op.getQuery()), op.getNumHeads(), kvHeads, op.getHeadDim(),
+                   getColumns(op.getValue()) / kvHeads);
     add("scores", {batch, int64_t(op.getNumHeads()), tokens, tokens});
     return WalkResult::interrupt();
   });
@@ -76,12 +78,12 @@ PlannedPhase planPhase(std::string name, int64_t batch, int64_t tokens, int64_t 
     CacheType cache = op.getCache().getType();
     if (cache.getMemory())
       return WalkResult::advance();
-    int64_t heads = op.getNumHeads(), dim = cache.getHeadDim();
-    addProjections(getColumns(op.getQuery()), heads, cache.getHeads(), dim);
+    int64_t heads = op.getNumHeads(), dim = cache.getHeadDim(), valueDim = cache.getValueDim();
+    addProjections(getColumns(op.getQuery()), heads, cache.getHeads(), dim, valueDim);
     add("k_cache", {batch, cache.getHeads(), length, dim});
-    add("v_cache", {batch, cache.getHeads(), length, dim});
+    add("v_cache", {batch, cache.getHeads(), length, valueDim});
     add("scores", {batch, heads, tokens, length});
-    return WalkResult::interrupt();
+    return WalkResult::interrupt(); // layers are alike
   });
   auto addMemory = [&](CacheType cache) {
     add("k_memory", {batch, cache.getHeads(), memory, cache.getHeadDim()});
@@ -134,7 +136,7 @@ llvm::Expected<Plan> makePlan(const PlanArguments &arguments) {
     for (Type type : function.getArgumentTypes())
       if (auto cache = dyn_cast<CacheType>(type))
         (cache.getMemory() ? plan.memoryBytes : plan.cacheBytes) =
-            arguments.batch * plan.context * cache.getLayers() * 2 * cache.getWidth() *
+            arguments.batch * plan.context * cache.getLayers() * cache.getPositionElements() *
             (cache.getElementType().getIntOrFloatBitWidth() / 8);
   });
   auto addPhase = [&](std::string name, int64_t tokens, int64_t length) {

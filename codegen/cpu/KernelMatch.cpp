@@ -21,7 +21,7 @@ int32_t getFormat(WeightType type) {
     return type.getStorage() == Storage::BF16 ? TK_BF16 : TK_F16;
   case Layout::x16k4:
     if (info.bits == 4)
-      return TK_U4M;
+      return info.groupSize == 16 ? TK_U4MG16 : TK_U4M;
     if (info.hasMin)
       return TK_U8M;
     return info.groupSize == 16 ? TK_S8G16 : TK_S8;
@@ -41,6 +41,8 @@ int32_t getActivation(ActivationKind kind) {
     return TK_ACT_QUICK_GELU;
   case ActivationKind::relu:
     return TK_ACT_RELU;
+  case ActivationKind::sigmoid:
+    return TK_ACT_SIGMOID;
   }
   llvm_unreachable("all activations");
 }
@@ -74,9 +76,12 @@ public:
 
   std::optional<KernelMatch> run() {
     using Match = std::optional<KernelMatch> (Matcher::*)();
-    for (Match match : {&Matcher::embedding, &Matcher::linear, &Matcher::gatedMLP, &Matcher::norm,
-                        &Matcher::ropeAngles, &Matcher::rope, &Matcher::append, &Matcher::attention,
-                        &Matcher::ropeAttention, &Matcher::unary, &Matcher::binary})
+    for (Match match :
+         {&Matcher::embedding, &Matcher::linear, &Matcher::gatedMLP, &Matcher::expertLinear,
+          &Matcher::headLinear, &Matcher::gatedExperts, &Matcher::topK, &Matcher::slots,
+          &Matcher::heads, &Matcher::norm, &Matcher::ropeAngles, &Matcher::rope, &Matcher::append,
+          &Matcher::attention, &Matcher::ropeAttention, &Matcher::unary, &Matcher::clamp,
+          &Matcher::binary})
       if (std::optional<KernelMatch> found = (this->*match)())
         return found;
     return std::nullopt;
@@ -285,6 +290,157 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
+  // Experts
+  //===--------------------------------------------------------------------===//
+
+  static tk_expert_linear_shape stackShape(WeightType weight) {
+    tk_expert_linear_shape shape = {};
+    shape.experts = weight.getShape()[0];
+    shape.cols = weight.getColumns();
+    shape.out_cols = weight.getMatrixRows();
+    shape.format = getFormat(weight);
+    return shape;
+  }
+
+  // What several linears of one choice have in common, and their operands.
+  std::optional<KernelMatch> experts(ExpertLinearOp op, ExpertLinearOp up, int32_t activation) {
+    SmallVector<Value> needed{op.getInput(), op.getChoice(), op.getWeight()};
+    if (op.getBias())
+      needed.push_back(op.getBias());
+    if (up)
+      needed.push_back(up.getWeight());
+    if (up && up.getBias())
+      needed.push_back(up.getBias());
+    if (!areInputs(needed) || op.getWeight().getType().getLayout() == Layout::plain)
+      return std::nullopt;
+    tk_expert_linear_shape shape = stackShape(op.getWeight().getType());
+    shape.rows = rows();
+    shape.slots = op.getSlots();
+    shape.x_stride = stride(op.getInput());
+    shape.shared = op.isShared();
+    shape.choice = 1;
+    shape.choice_stride = stride(op.getChoice());
+    shape.out_stride = outputStride();
+    shape.bias = bool(op.getBias());
+    shape.gated = bool(up);
+    shape.activation = activation;
+    SmallVector<unsigned> io;
+    for (Value value : needed)
+      io.push_back(*input(value));
+    io.push_back(output());
+    return makeMatch("tk_expert_linear", shape, io, tk_expert_linear_scratch(&shape));
+  }
+
+  std::optional<KernelMatch> expertLinear() {
+    size_t next = 0;
+    auto op = take<ExpertLinearOp>(next);
+    if (!op || next != ops.size())
+      return std::nullopt;
+    return experts(op, ExpertLinearOp(), TK_ACT_NONE);
+  }
+
+  // expert_linear, activation, expert_linear, mul
+  std::optional<KernelMatch> gatedExperts() {
+    size_t next = 0;
+    auto gate = take<ExpertLinearOp>(next);
+    auto act = take<ActivationOp>(next);
+    auto up = take<ExpertLinearOp>(next);
+    auto mul = take<MulOp>(next);
+    if (!gate || !act || !up || !mul || next != ops.size() || act.getInput() != gate ||
+        gate.getInput() != up.getInput() || gate.getChoice() != up.getChoice() ||
+        gate.getWeight().getType() != up.getWeight().getType() ||
+        bool(gate.getBias()) != bool(up.getBias()) || !yieldsOnly(mul) ||
+        !(mul.getLhs() == act ? mul.getRhs() == up : mul.getLhs() == up && mul.getRhs() == act))
+      return std::nullopt;
+    return experts(gate, up, getActivation(act.getKind()));
+  }
+
+  // Every head has an expert of its own.
+  std::optional<KernelMatch> headLinear() {
+    size_t next = 0;
+    auto op = take<HeadLinearOp>(next);
+    if (!op || next != ops.size() || !areInputs({op.getInput(), op.getWeight()}) ||
+        op.getWeight().getType().getLayout() == Layout::plain)
+      return std::nullopt;
+    tk_expert_linear_shape shape = stackShape(op.getWeight().getType());
+    shape.rows = rows();
+    shape.slots = shape.experts;
+    shape.x_stride = stride(op.getInput());
+    shape.out_stride = outputStride();
+    return makeMatch("tk_expert_linear", shape,
+                     {*input(op.getInput()), *input(op.getWeight()), output()},
+                     tk_expert_linear_scratch(&shape));
+  }
+
+  std::optional<KernelMatch> topK() {
+    size_t next = 0;
+    auto op = take<TopKOp>(next);
+    if (!op || next != ops.size() || !isInput(op.getInput()) ||
+        (op.getBias() && !isInput(op.getBias())))
+      return std::nullopt;
+    tk_top_k_shape shape = {};
+    shape.rows = rows();
+    shape.cols = getColumns(op.getInput());
+    shape.count = op.getCount();
+    shape.groups = op.getGroups();
+    shape.top_groups = op.getTopGroups();
+    shape.group_score =
+        op.getGroupScore() == GroupScore::largest ? TK_GROUP_LARGEST : TK_GROUP_LARGEST_TWO;
+    shape.bias = bool(op.getBias());
+    shape.x_stride = stride(op.getInput());
+    shape.out_stride = outputStride();
+    SmallVector<unsigned> io{*input(op.getInput())};
+    if (op.getBias())
+      io.push_back(*input(op.getBias()));
+    io.push_back(output());
+    return makeMatch("tk_top_k", shape, io, tk_top_k_scratch(&shape));
+  }
+
+  // gather_columns or combine
+  std::optional<KernelMatch> slots() {
+    if (ops.size() != 1 || !isa<GatherColumnsOp, CombineOp>(ops[0]) ||
+        !areInputs(SmallVector<Value>(ops[0]->getOperands())))
+      return std::nullopt;
+    Value x = ops[0]->getOperand(0), y = ops[0]->getOperand(1);
+    tk_slots_shape shape = {};
+    shape.rows = rows();
+    shape.slots = getColumns(y);
+    shape.cols = getColumns(isa<CombineOp>(ops[0]) ? ops[0]->getResult(0) : x);
+    shape.x_stride = stride(x);
+    shape.y_stride = stride(y);
+    shape.out_stride = outputStride();
+    return makeMatch(isa<CombineOp>(ops[0]) ? "tk_combine" : "tk_gather_columns", shape,
+                     {*input(x), *input(y), output()});
+  }
+
+  // join_heads or slice_heads
+  std::optional<KernelMatch> heads() {
+    if (ops.size() != 1 || !areInputs(SmallVector<Value>(ops[0]->getOperands())))
+      return std::nullopt;
+    tk_heads_shape shape = {};
+    shape.rows = rows();
+    shape.out_stride = outputStride();
+    if (auto join = dyn_cast<JoinHeadsOp>(ops[0])) {
+      shape.heads = join.getHeads();
+      shape.a_dim = getColumns(join.getLhs()) / shape.heads;
+      shape.b_dim = getColumns(join.getRhs()) / shape.heads;
+      shape.a_stride = stride(join.getLhs());
+      shape.b_stride = stride(join.getRhs());
+      return makeMatch("tk_join_heads", shape,
+                       {*input(join.getLhs()), *input(join.getRhs()), output()});
+    }
+    auto slice = dyn_cast<SliceHeadsOp>(ops[0]);
+    if (!slice)
+      return std::nullopt;
+    shape.heads = slice.getHeads();
+    shape.a_dim = slice.getHeadDim();
+    shape.first = slice.getBegin();
+    shape.out_dim = slice.getEnd() - slice.getBegin();
+    shape.a_stride = stride(slice.getInput());
+    return makeMatch("tk_slice_heads", shape, {*input(slice.getInput()), output()});
+  }
+
+  //===--------------------------------------------------------------------===//
   // Norms
   //===--------------------------------------------------------------------===//
 
@@ -380,6 +536,7 @@ private:
     shape.x_stride = stride(op.getInput());
     shape.angles_stride = stride(op.getAngles());
     shape.out_stride = outputStride();
+    shape.first = op.getFirst();
     return makeMatch("tk_rope", shape, {*input(op.getInput()), *input(op.getAngles()), output()});
   }
 
@@ -395,6 +552,10 @@ private:
     shape.k_stride = stride(op.getKey());
     shape.v_stride = stride(op.getValue());
     shape.kv_dtype = getCacheDtype(cache);
+    shape.value_dim = cache.getValueDim();
+    shape.values_in_keys = cache.getValuesInKeys();
+    if (cache.getValuesInKeys())
+      return makeMatch("tk_kv_append", shape, {*input(op.getKey()), *input(op.getCache())});
     return makeMatch("tk_kv_append", shape,
                      {*input(op.getKey()), *input(op.getValue()), *input(op.getCache())});
   }
@@ -412,6 +573,9 @@ private:
     shape.softcap = op.getSoftcap().convertToDouble();
     shape.window = op.getWindow();
     shape.decode = isDecode;
+    shape.sinks = bool(op.getSinks());
+    shape.value_dim = cache.getValueDim();
+    shape.values_in_keys = cache.getValuesInKeys();
     shape.keys = cache.getMemory() ? TK_KEYS_MEMORY : TK_KEYS_CONTEXT;
     setBias(op, shape);
     return shape;
@@ -425,12 +589,19 @@ private:
     shape.bias_origin = op.getBiasOrigin();
   }
 
+  // What attention reads beside rows and cache, in the kernels' order.
+  template <typename Op> static void appendTables(Op op, SmallVectorImpl<Value> &values) {
+    for (Value table : {op.getBias(), op.getSinks()})
+      if (table)
+        values.push_back(table);
+  }
+
   // An encoder's: keys and values are rows of the batch.
   std::optional<KernelMatch> encoderAttention(AttentionOp op) {
     SmallVector<Value> needed{op.getQuery(), op.getKey(), op.getValue()};
-    if (op.getBias())
-      needed.push_back(op.getBias());
-    if (!op.getBidirectional() || !areInputs(needed))
+    appendTables(op, needed);
+    if (!op.getBidirectional() || !areInputs(needed) ||
+        getColumns(op.getValue()) != getColumns(op.getKey()))
       return std::nullopt;
     tk_attention_shape shape = {};
     shape.heads = op.getNumHeads();
@@ -443,6 +614,7 @@ private:
     shape.kv_dtype = TENON_F32;
     shape.scale = op.getScale().convertToDouble();
     shape.softcap = op.getSoftcap().convertToDouble();
+    shape.sinks = bool(op.getSinks());
     shape.keys = TK_KEYS_TOKENS;
     setBias(op, shape);
     return makeMatch("tk_attention", shape, getOperands(needed), tk_attention_scratch(&shape));
@@ -456,8 +628,7 @@ private:
     if (!op || next != ops.size())
       return std::nullopt;
     SmallVector<Value> needed{op.getQuery(), op.getCache()};
-    if (op.getBias())
-      needed.push_back(op.getBias());
+    appendTables(op, needed);
     if (!areInputs(needed))
       return std::nullopt;
     tk_attention_shape shape = attentionShape(op, stride(op.getQuery()));
@@ -477,12 +648,12 @@ private:
       std::swap(query, key);
     if (op.getQuery() != query || append.getKey() != key || op.getCache() != append ||
         query.getAngles() != key.getAngles() || query.getStyle() != key.getStyle() ||
-        !yieldsOnly(op))
+        query.getFirst() || key.getFirst() || !yieldsOnly(op) ||
+        append.getCache().getType().getValuesInKeys())
       return std::nullopt;
     SmallVector<Value> needed{query.getInput(), key.getInput(), append.getValue(),
                               query.getAngles(), append.getCache()};
-    if (op.getBias())
-      needed.push_back(op.getBias());
+    appendTables(op, needed);
     if (!areInputs(needed))
       return std::nullopt;
     tk_rope_attention_shape shape = {};
@@ -519,6 +690,13 @@ private:
     } else if (auto softcap = dyn_cast<SoftcapOp>(ops[0])) {
       function = "tk_softcap";
       shape.value = softcap.getCap().convertToDouble();
+    } else if (auto shift = dyn_cast<ShiftOp>(ops[0])) {
+      function = "tk_shift";
+      shape.value = shift.getValue().convertToDouble();
+    } else if (isa<SoftmaxOp>(ops[0])) {
+      function = "tk_softmax";
+    } else if (isa<NormaliseOp>(ops[0])) {
+      function = "tk_normalise";
     } else {
       return std::nullopt;
     }
@@ -530,6 +708,21 @@ private:
     shape.x_stride = stride(rowsIn);
     shape.out_stride = outputStride();
     return makeMatch(function, shape, {*input(rowsIn), output()});
+  }
+
+  std::optional<KernelMatch> clamp() {
+    size_t next = 0;
+    auto op = take<ClampOp>(next);
+    if (!op || next != ops.size() || !isInput(op.getInput()))
+      return std::nullopt;
+    tk_clamp_shape shape = {};
+    shape.rows = rows();
+    shape.cols = getColumns(op);
+    shape.x_stride = stride(op.getInput());
+    shape.out_stride = outputStride();
+    shape.low = op.getLow().convertToDouble();
+    shape.high = op.getHigh().convertToDouble();
+    return makeMatch("tk_clamp", shape, {*input(op.getInput()), output()});
   }
 
   std::optional<KernelMatch> binary() {

@@ -34,19 +34,23 @@ static float toFloat(const char *at, Type element) {
 }
 
 HostRows HostCache::getRows(int64_t layer, int half, const HostBatch &batch) const {
-  int64_t heads = type.getHeads(), dim = type.getHeadDim();
+  int64_t heads = type.getHeads(), dim = half ? type.getValueDim() : type.getHeadDim();
+  // Values lie behind the keys of their block, or are the first elements of them.
+  bool inKeys = half == 0 || type.getValuesInKeys();
+  int64_t first = inKeys ? 0 : type.getWidth() * TENON_BLOCK_TOKENS;
+  int64_t stride = inKeys ? type.getHeadDim() : dim;
   int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
   HostRows rows{RowKind::tokens, batch.getTokens(), heads * dim, {}};
   for (int64_t t = 0; t < rows.count; ++t) {
     int32_t position = batch.positions[t];
     int64_t block =
         batch.blockTable[batch.sequenceOf[t] * batch.maxBlocks + position / TENON_BLOCK_TOKENS];
+    int64_t base = block * type.getPositionElements() * TENON_BLOCK_TOKENS + first;
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t d = 0; d < dim; ++d) {
-        int64_t line =
-            ((block * 2 + half) * heads + h) * TENON_BLOCK_TOKENS + position % TENON_BLOCK_TOKENS;
-        rows.data.push_back(
-            toFloat(layers[layer]->data() + (line * dim + d) * bytes, type.getElementType()));
+        int64_t line = h * TENON_BLOCK_TOKENS + position % TENON_BLOCK_TOKENS;
+        rows.data.push_back(toFloat(layers[layer]->data() + (base + line * stride + d) * bytes,
+                                    type.getElementType()));
       }
   }
   return rows;

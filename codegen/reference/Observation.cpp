@@ -126,7 +126,7 @@ HostCache Observer::makeCache(CacheType type, const HostBatch &batch) const {
   if (!type)
     return cache;
   Type element = type.getElementType();
-  int64_t count = batch.blocks * 2 * type.getWidth() * TENON_BLOCK_TOKENS;
+  int64_t count = batch.blocks * type.getPositionElements() * TENON_BLOCK_TOKENS;
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   for (int64_t layer = 0; layer < type.getLayers(); ++layer) {
     auto data = std::make_shared<std::vector<char>>(count * bytes);

@@ -33,9 +33,10 @@ static bool fits(int64_t columns) { return columns <= mostBytes / int64_t(sizeof
 
 static bool fits(CacheType cache) {
   int64_t layer = 2 * TENON_BLOCK_TOKENS * int64_t(sizeof(float)) * 10; // no pool has more blocks
-  return cache.getHeads() <= mostBytes && cache.getHeadDim() <= mostBytes / cache.getHeads() &&
+  int64_t dim = std::max(cache.getHeadDim(), cache.getValueDim());
+  return cache.getHeads() <= mostBytes && dim <= mostBytes / cache.getHeads() &&
          cache.getLayers() <= mostBytes &&
-         cache.getWidth() <= mostBytes / layer / cache.getLayers();
+         cache.getHeads() * dim <= mostBytes / layer / cache.getLayers();
 }
 
 static llvm::Expected<FunctionShape> getFunctionShape(func::FuncOp function) {

@@ -144,7 +144,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{scaling needs a type: linear, llama3 or yarn}}
+  // expected-error @below {{scaling needs a type: linear, llama3, yarn, longrope or dynamic}}
   %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {factor = 2.0 : f64}
   return
 }
@@ -560,7 +560,6 @@ func.func @f(%w: !llm.weight<32x8xf32>) {
 
 func.func @f(%w: !llm.weight<32xf32>) {
   // expected-error @below {{needs a plain matrix of a row for each bucket}}
-  // expected-error @below {{failed to infer returned types}}
   %0 = llm.relative_bias %w max_distance 16 : !llm.weight<32xf32>
   return
 }
@@ -610,6 +609,134 @@ func.func @f(%b: !llm.batch, %f: !llm.weight<4xf64>) {
 func.func @f(%b: !llm.batch, %f: !llm.weight<4xf32>) {
   // expected-error @below {{frequencies must be f64 in one row or two, got '!llm.weight<4xf32>'}}
   %0 = llm.rope_angles %b, %f : <4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<12x8xf32>) {
+  // expected-error @below {{keeps the elements and their storage}}
+  %0 = llm.weight_reshape %a : !llm.weight<12x8xf32> to !llm.weight<3x5x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !llm.weight<12x8xf32>) {
+  // expected-error @below {{keeps rows, or makes a vector of single elements}}
+  %0 = llm.weight_reshape %a : !llm.weight<12x8xf32> to !llm.weight<3x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x6xf32>) {
+  // expected-error @below {{groups (4) do not divide 6 columns}}
+  %0 = llm.top_k %x count 2 groups 4 top 2 : tensor<?x6xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>) {
+  // expected-error @below {{count (5) is more than the 4 columns that are searched}}
+  %0 = llm.top_k %x count 5 groups 4 top 2 : tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>, %b: !llm.weight<4xf32>) {
+  // expected-error @below {{bias must be a vector of 8 elements}}
+  %0 = llm.top_k %x, %b count 2 : tensor<?x8xf32>, !llm.weight<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>, %c: tensor<?x2xf32>, %w: !llm.weight<4x6xf32>) {
+  // expected-error @below {{weight must be a stack of matrices}}
+  %0 = llm.expert_linear %x, %c, %w : tensor<?x8xf32>, tensor<?x2xf32>, !llm.weight<4x6xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>, %c: tensor<?x2xf32>, %w: !llm.weight<4x6x5xf32>) {
+  // expected-error @below {{weight has 5 columns, for rows of as many or of 2 times as many; the rows have 8}}
+  %0 = llm.expert_linear %x, %c, %w : tensor<?x8xf32>, tensor<?x2xf32>, !llm.weight<4x6x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>, %c: tensor<?x3xf32>, %w: !llm.weight<2x6x8xf32>) {
+  // expected-error @below {{chooses 3 of 2 experts}}
+  %0 = llm.expert_linear %x, %c, %w : tensor<?x8xf32>, tensor<?x3xf32>, !llm.weight<2x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>, %c: tensor<?x3xf32>) {
+  // expected-error @below {{3 weights do not divide 8 columns}}
+  %0 = llm.combine %x, %c : tensor<?x8xf32>, tensor<?x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>, %w: !llm.weight<2x6x5xf32>) {
+  // expected-error @below {{weight is for 2 heads of 5 columns, the rows have 8}}
+  %0 = llm.head_linear %x, %w : tensor<?x8xf32>, !llm.weight<2x6x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>) {
+  // expected-error @below {{the lower bound must not exceed the upper one}}
+  %0 = llm.clamp %x from 2.0 to 1.0 : tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>) {
+  // expected-error @below {{columns 2 to 5 are not within a head of 4}}
+  %0 = llm.slice_heads %x heads 2 columns 2 to 5 : tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>) {
+  // expected-error @below {{heads (3) do not divide 8 columns}}
+  %0 = llm.join_heads %x, %x heads 3 : tensor<?x8xf32>, tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %x: tensor<?x8xf32>, %v: tensor<?x5xf32>) {
+  // expected-error @below {{num_kv_heads (2) does not divide 5 value columns}}
+  %0 = llm.attention %x, %x, %v, %b heads 2 kv_heads 2 scale 1.0 keys tokens : tensor<?x8xf32>, tensor<?x8xf32> values tensor<?x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %x: tensor<?x8xf32>, %s: !llm.weight<3xf32>) {
+  // expected-error @below {{sinks must be a vector of 2 elements}}
+  %0 = llm.attention %x, %x, %x, %b sinks(%s : !llm.weight<3xf32>) heads 2 kv_heads 2 scale 1.0 keys tokens : tensor<?x8xf32>, tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8xf32>, %a: tensor<?x2xf32>) {
+  // expected-error @below {{angles for 2 elements from element 3 on do not fit a head of 4}}
+  %0 = llm.rope %x, %a heads 2 half first 3 : tensor<?x8xf32>, tensor<?x2xf32>
   return
 }
 

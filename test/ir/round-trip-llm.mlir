@@ -122,6 +122,12 @@ func.func @rows(%b: !llm.batch, %table: !llm.weight<100x64xq8_0>, %w: !llm.weigh
   %s3 = llm.activation quick_gelu %s2 : tensor<?x64xf32>
   // CHECK: llm.activation relu %
   %s4 = llm.activation relu %s3 : tensor<?x64xf32>
+  // CHECK: llm.activation sigmoid %
+  %s5 = llm.activation sigmoid %s4 : tensor<?x64xf32>
+  // CHECK: llm.shift %[[X]] by 1.000000e+00 : tensor<?x64xf32>
+  %shifted = llm.shift %x by 1.0 : tensor<?x64xf32>
+  // CHECK: llm.clamp %[[X]] from 0xFFF0000000000000 to 7.000000e+00 : tensor<?x64xf32>
+  %clamped = llm.clamp %x from 0xFFF0000000000000 to 7.0 : tensor<?x64xf32>
   // CHECK: llm.add %{{.*}}, %[[X]] : tensor<?x64xf32>
   %sum = llm.add %s4, %x : tensor<?x64xf32>
   // CHECK: llm.mul %{{.*}}, %[[X]] : tensor<?x64xf32>
@@ -167,6 +173,68 @@ func.func @attention(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x16xf32>,
   %far = llm.paged_attention %q, %c1, %b layer 2 heads 8 scale 0.25 window 7 softcap 50.0 bias %bias by key origin 0
     : tensor<?x64xf32>, !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>, !llm.weight<8x20xf32>
   return
+}
+
+// CHECK-LABEL: func.func @other_heads
+// CHECK-SAME:    %[[B:[^ :]*]]: !llm.batch, %[[Q:[^ :]*]]: tensor<?x40xf32>, %[[V:[^ :]*]]: tensor<?x32xf32>, %[[S:[^ :]*]]: !llm.weight<4xf32>, %[[C:[^ :]*]]: !llm.cache<2 x [k: 1x40xbf16, v: 24 of k]>, %[[D:[^ :]*]]: !llm.cache<2 x [k: 4x10xf32, v: 4x8xf32]>
+func.func @other_heads(%b: !llm.batch, %q: tensor<?x40xf32>, %v: tensor<?x32xf32>, %s: !llm.weight<4xf32>,
+                       %c: !llm.cache<2 x [k: 1x40xbf16, v: 24 of k]>, %d: !llm.cache<2 x [k: 4x10xf32, v: 4x8xf32]>,
+                       %a: tensor<?x4xf32>, %w: !llm.weight<4x3x10xf32>) -> tensor<?x96xf32> {
+  // CHECK: llm.rope %[[Q]], %{{.*}} heads 4 interleaved first 6 : tensor<?x40xf32>, tensor<?x4xf32>
+  %r = llm.rope %q, %a heads 4 interleaved first 6 : tensor<?x40xf32>, tensor<?x4xf32>
+  // CHECK: llm.attention %[[Q]], %[[Q]], %[[V]], %[[B]] sinks(%[[S]] : !llm.weight<4xf32>) heads 4 kv_heads 4 scale 2.500000e-01 keys tokens : tensor<?x40xf32>, tensor<?x40xf32> values tensor<?x32xf32>
+  %y = llm.attention %q, %q, %v, %b sinks(%s : !llm.weight<4xf32>) heads 4 kv_heads 4 scale 0.25 keys tokens
+     : tensor<?x40xf32>, tensor<?x40xf32> values tensor<?x32xf32>
+  // CHECK: llm.kv_append %[[D]], %[[Q]], %{{.*}}, %[[B]] layer 1 : <2 x [k: 4x10xf32, v: 4x8xf32]>, tensor<?x40xf32> values tensor<?x32xf32>
+  %d1 = llm.kv_append %d, %q, %y, %b layer 1
+      : !llm.cache<2 x [k: 4x10xf32, v: 4x8xf32]>, tensor<?x40xf32> values tensor<?x32xf32>
+  // CHECK: llm.slice_heads %[[Q]] heads 4 columns 0 to 6 : tensor<?x40xf32>
+  %n = llm.slice_heads %q heads 4 columns 0 to 6 : tensor<?x40xf32>
+  // CHECK: llm.join_heads %{{.*}}, %[[V]] heads 4 : tensor<?x24xf32>, tensor<?x32xf32>
+  %j = llm.join_heads %n, %v heads 4 : tensor<?x24xf32>, tensor<?x32xf32>
+  // CHECK: llm.head_linear %[[Q]], %{{.*}} : tensor<?x40xf32>, !llm.weight<4x3x10xf32>
+  %h = llm.head_linear %q, %w : tensor<?x40xf32>, !llm.weight<4x3x10xf32>
+  // CHECK: llm.paged_attention %{{.*}}, %[[C]], %[[B]] sinks(%[[S]] : !llm.weight<4xf32>) layer 0 heads 4 scale 1.000000e+00 : tensor<?x160xf32>, <2 x [k: 1x40xbf16, v: 24 of k]>
+  %rr = llm.repeat_kv %q heads 1 times 4 : tensor<?x40xf32>
+  %p = llm.paged_attention %rr, %c, %b sinks(%s : !llm.weight<4xf32>) layer 0 heads 4 scale 1.0
+     : tensor<?x160xf32>, !llm.cache<2 x [k: 1x40xbf16, v: 24 of k]>
+  return %p : tensor<?x96xf32>
+}
+
+// CHECK-LABEL: func.func @experts
+// CHECK-SAME:    %[[X:[^ :]*]]: tensor<?x64xf32>
+func.func @experts(%x: tensor<?x64xf32>, %scores: tensor<?x8xf32>, %bias: !llm.weight<8xf32>, %w: !llm.weight<8x48x64xf32>,
+                   %wb: !llm.weight<384xf32>, %down: !llm.weight<8x64x48xf32>) -> tensor<?x64xf32> {
+  // CHECK: %[[P:.*]] = llm.softmax %{{.*}} : tensor<?x8xf32>
+  %p = llm.softmax %scores : tensor<?x8xf32>
+  // CHECK: %[[C:.*]] = llm.top_k %[[P]] count 2 : tensor<?x8xf32>
+  %c = llm.top_k %p count 2 : tensor<?x8xf32>
+  // CHECK: llm.top_k %[[P]], %{{.*}} count 2 groups 4 top 2 by largest_two : tensor<?x8xf32>, !llm.weight<8xf32>
+  %d = llm.top_k %p, %bias count 2 groups 4 top 2 by largest_two : tensor<?x8xf32>, !llm.weight<8xf32>
+  // CHECK: %[[G:.*]] = llm.gather_columns %[[P]], %[[C]] : tensor<?x8xf32>, tensor<?x2xf32>
+  %g = llm.gather_columns %p, %c : tensor<?x8xf32>, tensor<?x2xf32>
+  // CHECK: %[[N:.*]] = llm.normalise %[[G]] : tensor<?x2xf32>
+  %n = llm.normalise %g : tensor<?x2xf32>
+  // CHECK: %[[E:.*]] = llm.expert_linear %[[X]], %[[C]], %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?x2xf32>, !llm.weight<8x48x64xf32>, !llm.weight<384xf32>
+  %e = llm.expert_linear %x, %c, %w, %wb : tensor<?x64xf32>, tensor<?x2xf32>, !llm.weight<8x48x64xf32>, !llm.weight<384xf32>
+  // CHECK: %[[F:.*]] = llm.expert_linear %[[E]], %[[C]], %{{.*}} : tensor<?x96xf32>, tensor<?x2xf32>, !llm.weight<8x64x48xf32>
+  %f = llm.expert_linear %e, %c, %down : tensor<?x96xf32>, tensor<?x2xf32>, !llm.weight<8x64x48xf32>
+  // CHECK: llm.combine %[[F]], %[[N]] : tensor<?x128xf32>, tensor<?x2xf32>
+  %y = llm.combine %f, %n : tensor<?x128xf32>, tensor<?x2xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// CHECK-LABEL: func.func @stacks
+func.func @stacks(%a: !llm.weight<96x8xf32>, %b: !llm.weight<4x6xf32>) -> (!llm.weight<4x4x24xf32>, !llm.weight<24xf32>) {
+  // CHECK: %[[S:.*]] = llm.weight_reshape %{{.*}} : <96x8xf32> to <4x24x8xf32>
+  %s = llm.weight_reshape %a : !llm.weight<96x8xf32> to !llm.weight<4x24x8xf32>
+  // CHECK: %[[T:.*]] = llm.weight_transpose %[[S]] : <4x24x8xf32>
+  %t = llm.weight_transpose %s : !llm.weight<4x24x8xf32>
+  // CHECK: llm.weight_slice %[[T]] rows 1 to 2 every 2 : <4x8x24xf32>
+  %h = llm.weight_slice %t rows 1 to 2 every 2 : !llm.weight<4x8x24xf32>
+  // CHECK: llm.weight_reshape %{{.*}} : <4x6xf32> to <24xf32>
+  %v = llm.weight_reshape %b : !llm.weight<4x6xf32> to !llm.weight<24xf32>
+  return %h, %v : !llm.weight<4x4x24xf32>, !llm.weight<24xf32>
 }
 
 // CHECK-LABEL: func.func @fusion

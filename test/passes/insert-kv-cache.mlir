@@ -76,7 +76,7 @@ func.func @other_rows(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x64xf32>
     -> tensor<?x64xf32> {
   %y = llm.attention %q, %k, %k, %b heads 8 kv_heads 8 scale 0.25 keys tokens
      : tensor<?x64xf32>, tensor<?x64xf32>
-  // expected-error-re @below {{layers with different key rows cannot share a cache: {{.*}}2x8x{{.*}} after {{.*}}8x8x}}
+  // expected-error-re @below {{layers with different rows cannot share a cache: {{.*}}2x8x{{.*}} after {{.*}}8x8x}}
   %z = llm.attention %y, %l, %l, %b heads 8 kv_heads 2 scale 0.25 keys tokens
      : tensor<?x64xf32>, tensor<?x16xf32>
   return %z : tensor<?x64xf32>

@@ -100,21 +100,22 @@ struct Step {
       return (const char *)(rows[values] + position * strides[values] + head * cache.headDim);
     int64_t block = blocks[position / TENON_BLOCK_TOKENS];
     return (values ? cache.values(block, head) : cache.keys(block, head)) +
-           position % TENON_BLOCK_TOKENS * cache.rowBytes();
+           position % TENON_BLOCK_TOKENS * (values ? cache.valueRowBytes() : cache.rowBytes());
   }
 };
 
-// Keys or values as f32 [64][dim]; positions that may not be read, and columns behind head_dim, as
-// zeros.
+// Keys or values as f32 [64][dim]; positions that may not be read, and columns behind those of the
+// head, as zeros.
 TK_INLINE void loadRows(const Step &step, bool values, int64_t dim, float *out) {
   const Cache &cache = step.cache;
+  int64_t width = values ? cache.valueDim : cache.headDim;
   for (int64_t j = 0; j < Keys; ++j) {
     bool there = step.has(step.first + j);
     const char *row = there ? step.row(values, step.first + j) : nullptr;
     for (int64_t d = 0; d < dim; d += 16)
       store(out + j * dim + d, there
                                    ? loadElements(cache.dtype, row + d * elementBytes(cache.dtype),
-                                                  least(16, cache.headDim - d))
+                                                  least(16, width - d))
                                    : (Vec)0.0f);
   }
 }
@@ -134,7 +135,7 @@ TK_INLINE void loadValuePairs(const Step &step, int64_t dim, float *out) {
     const char *low = step.has(step.first + j) ? step.row(true, step.first + j) : nullptr;
     const char *high = step.has(step.first + j + 1) ? step.row(true, step.first + j + 1) : nullptr;
     for (int64_t d = 0; d < dim; d += 16) {
-      int64_t n = least(16, step.cache.headDim - d);
+      int64_t n = least(16, step.cache.valueDim - d);
       store(out + j / 2 * dim + d, pairUp(low ? loadBfloats(low + 2 * d, n) : (HalfVec)0,
                                           high ? loadBfloats(high + 2 * d, n) : (HalfVec)0));
     }
@@ -160,10 +161,11 @@ TK_INLINE void scorePairs(const Step &step, const float *queries, int vectors, f
 
 // Rows firstRow .. firstRow + rows - 1 of a sequence's (token, head of the group) pairs.
 TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const KeyRows &source,
-                           const float *bias, float *out, const tenon_env *env, int64_t sequence,
-                           int64_t head, int64_t firstRow, int64_t rows) {
+                           const float *bias, const float *sinks, float *out, const tenon_env *env,
+                           int64_t sequence, int64_t head, int64_t firstRow, int64_t rows) {
   const tenon_batch &batch = *env->batch;
-  Cache cache = {(char *)source.pool, s.kv_heads, s.head_dim, s.kv_dtype};
+  int64_t width = tk_value_dim(s.head_dim, s.value_dim), valueDim = tk_round_up(width, 16);
+  Cache cache = {(char *)source.pool, s.kv_heads, s.head_dim, s.kv_dtype, width, s.values_in_keys};
   bool isCached = s.keys != TK_KEYS_TOKENS;
   const int32_t *blocks = isCached ? keyBlocksOf(s, batch, sequence) : nullptr;
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
@@ -172,19 +174,19 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
   bool pairs = HasPairs && s.kv_dtype == TENON_BF16 && s.head_dim % 2 == 0;
 
   float *queries = (float *)env->scratch;           // [dim][64]
-  float *result = queries + dim * Queries;          // [dim][64]
-  float *keys = result + dim * Queries;             // [64][dim]
-  float *values = keys + Keys * dim;                // [64][dim]
-  float *scores = values + Keys * dim;              // [64 keys][64]
+  float *result = queries + dim * Queries;          // [valueDim][64]
+  float *keys = result + valueDim * Queries;        // [64][dim]
+  float *values = keys + Keys * dim;                // [64][valueDim]
+  float *scores = values + Keys * valueDim;         // [64 keys][64]
   float *maxima = scores + Keys * Queries;          // [64]
   float *sums = maxima + Queries;                   // [64]
   int32_t *positions = (int32_t *)(sums + Queries); // [64], the last that a row sees
   int32_t own[Queries];
 
-  for (int64_t i = 0; i < dim * Queries; i += 16) {
+  for (int64_t i = 0; i < dim * Queries; i += 16)
     store(queries + i, (Vec)0.0f);
+  for (int64_t i = 0; i < valueDim * Queries; i += 16)
     store(result + i, (Vec)0.0f);
-  }
   for (int64_t i = 0; i < Queries; ++i) {
     maxima[i] = -1e30f; // finite, so that rows which have not met a visible key yet stay finite
     sums[i] = 0;
@@ -214,10 +216,10 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
     }
     if (pairs) {
       scorePairs(step, queries, vectors, scores);
-      loadValuePairs(step, dim, values);
+      loadValuePairs(step, valueDim, values);
     } else {
       loadRows(step, false, dim, keys);
-      loadRows(step, true, dim, values);
+      loadRows(step, true, valueDim, values);
       multiply(false, keys, dim, 1, dim, Keys, queries, vectors, scores, nullptr);
     }
 
@@ -260,14 +262,17 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
       store(maxima + 16 * v, largest);
       store(sums + 16 * v, total);
     }
-    multiply(pairs, values, 1, dim, pairs ? Keys / 2 : Keys, dim, scores, vectors, result, scales);
+    multiply(pairs, values, 1, valueDim, pairs ? Keys / 2 : Keys, valueDim, scores, vectors, result,
+             scales);
   }
 
   for (int64_t i = 0; i < rows; ++i) {
     int64_t token = firstToken + (firstRow + i) / group;
-    float *o = out + token * s.out_stride + (head * group + (firstRow + i) % group) * s.head_dim;
-    float inverse = 1.0f / sums[i];
-    for (int64_t d = 0; d < s.head_dim; ++d)
+    int64_t queryHead = head * group + (firstRow + i) % group;
+    float *o = out + token * s.out_stride + queryHead * width;
+    float sink = sinks ? exponential((Vec)(sinks[queryHead] - maxima[i]))[0] : 0;
+    float inverse = 1.0f / (sums[i] + sink);
+    for (int64_t d = 0; d < width; ++d)
       o[d] = result[d * Queries + i] * inverse;
   }
 }

@@ -71,12 +71,12 @@ TK_INLINE void addValues(const Cache &cache, const int32_t *blocks, int64_t head
   for (int64_t j = begin; j < end;) {
     int64_t stop = least(end, (j / TENON_BLOCK_TOKENS + 1) * TENON_BLOCK_TOKENS);
     const char *v = cache.values(blocks[j / TENON_BLOCK_TOKENS], head) +
-                    j % TENON_BLOCK_TOKENS * cache.rowBytes() + d * elementBytes(cache.dtype);
-    for (; j < stop; ++j, v += cache.rowBytes())
+                    j % TENON_BLOCK_TOKENS * cache.valueRowBytes() + d * elementBytes(cache.dtype);
+    for (; j < stop; ++j, v += cache.valueRowBytes())
 #pragma unroll
       for (int c = 0; c < Chunks; ++c) {
         Vec x = loadElements(cache.dtype, v + c * 16 * elementBytes(cache.dtype),
-                             least(16, cache.headDim - d - 16 * c));
+                             least(16, cache.valueDim - d - 16 * c));
 #pragma unroll
         for (int i = 0; i < Rows; ++i)
           acc[i][c] = acc[i][c] + x * p[i * TK_SPAN + j % TK_SPAN];
@@ -102,13 +102,13 @@ TK_INLINE void addValuePairs(const Cache &cache, const int32_t *blocks, int64_t 
   for (int64_t j = begin / 2 * 2; j < end;) {
     int64_t stop = least(end, (j / TENON_BLOCK_TOKENS + 1) * TENON_BLOCK_TOKENS);
     const char *v = cache.values(blocks[j / TENON_BLOCK_TOKENS], head) +
-                    j % TENON_BLOCK_TOKENS * cache.rowBytes() + d * 2;
-    for (; j < stop; j += 2, v += 2 * cache.rowBytes()) {
+                    j % TENON_BLOCK_TOKENS * cache.valueRowBytes() + d * 2;
+    for (; j < stop; j += 2, v += 2 * cache.valueRowBytes()) {
       bool hasLow = j >= begin, hasHigh = j + 1 < end; // what was never written may be NaN
 #pragma unroll
       for (int c = 0; c < Chunks; ++c) {
         PairVec low = hasLow ? loadAs<PairVec>(v + 64 * c) : (PairVec)0;
-        PairVec high = hasHigh ? loadAs<PairVec>(v + cache.rowBytes() + 64 * c) : (PairVec)0;
+        PairVec high = hasHigh ? loadAs<PairVec>(v + cache.valueRowBytes() + 64 * c) : (PairVec)0;
         Vec x = pairLow(low, high), y = pairHigh(low, high);
 #pragma unroll
         for (int i = 0; i < Rows; ++i) {
@@ -133,11 +133,13 @@ struct RowAttention {
   Cache cache;
   const int32_t *blocks;
   int64_t head;            // kv head
+  int64_t firstQuery;      // head of query 0
   int64_t group, dim;      // queries; head_dim rounded up to 16
+  int64_t valueDim;        // rounded up likewise
   int64_t first, position; // the first visible position, and the last
   bool pairs;
   float *q; // [group][dim], scaled, zeros behind head_dim; with `pairs` [group][dim / 2]
-  float *acc, *max, *sum; // the merged result: [group][dim], [group], [group]
+  float *acc, *max, *sum; // the merged result: [group][valueDim], [group], [group]
   float *spanAcc, *spanMax, *spanSum;
   float *keys;   // [TENON_BLOCK_TOKENS][dim]
   float *scores; // [group][TK_SPAN], then exp(score - max); with `pairs` the latter in bf16
@@ -147,12 +149,13 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
                                     const tenon_env *env, int64_t row, int64_t head) {
   const tenon_batch &batch = *env->batch;
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
+  int64_t width = tk_value_dim(s.head_dim, s.value_dim), valueDim = tk_round_up(width, 16);
   int64_t position = lastVisible(s, batch, row);
   int64_t first = s.window ? most(0, position - s.window + 1) : 0;
-  Cache cache = {(char *)pool, s.kv_heads, s.head_dim, s.kv_dtype};
+  Cache cache = {(char *)pool, s.kv_heads, s.head_dim, s.kv_dtype, width, s.values_in_keys};
   float *q = (float *)env->scratch;
-  float *acc = q + group * dim, *spanAcc = acc + group * dim;
-  float *keys = spanAcc + group * dim;
+  float *acc = q + group * dim, *spanAcc = acc + group * valueDim;
+  float *keys = spanAcc + group * valueDim;
   float *scores = keys + TENON_BLOCK_TOKENS * dim;
   float *max = scores + group * TK_SPAN;
   return {s,
@@ -160,11 +163,13 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
           cache,
           keyBlocksOf(s, batch, batch.sequence_of[row]),
           head,
+          head * group,
           group,
           dim,
+          valueDim,
           first,
           position,
-          HasPairs && s.kv_dtype == TENON_BF16 && s.head_dim % 32 == 0,
+          HasPairs && s.kv_dtype == TENON_BF16 && s.head_dim % 32 == 0 && width % 32 == 0,
           q,
           acc,
           max,
@@ -192,19 +197,19 @@ template <int Rows>
 TK_INLINE void spanValues(const RowAttention &a, int64_t i, int64_t begin, int64_t end) {
   constexpr int Wide = TK_LANES == 16 ? 4 : 1;
   const float *p = a.scores + i * TK_SPAN;
-  float *out = a.spanAcc + i * a.dim;
-  int64_t d = 0;
+  int64_t dim = a.valueDim, d = 0;
+  float *out = a.spanAcc + i * dim;
   if (a.pairs) {
-    for (; d + 64 <= a.dim; d += 64)
-      addValuePairs<Rows, 2>(a.cache, a.blocks, a.head, begin, end, p, a.dim, d, out);
-    for (; d < a.dim; d += 32)
-      addValuePairs<Rows, 1>(a.cache, a.blocks, a.head, begin, end, p, a.dim, d, out);
+    for (; d + 64 <= dim; d += 64)
+      addValuePairs<Rows, 2>(a.cache, a.blocks, a.head, begin, end, p, dim, d, out);
+    for (; d < dim; d += 32)
+      addValuePairs<Rows, 1>(a.cache, a.blocks, a.head, begin, end, p, dim, d, out);
     return;
   }
-  for (; d + 16 * Wide <= a.dim; d += 16 * Wide)
-    addValues<Rows, Wide>(a.cache, a.blocks, a.head, begin, end, p, a.dim, d, out);
-  for (; d < a.dim; d += 16)
-    addValues<Rows, 1>(a.cache, a.blocks, a.head, begin, end, p, a.dim, d, out);
+  for (; d + 16 * Wide <= dim; d += 16 * Wide)
+    addValues<Rows, Wide>(a.cache, a.blocks, a.head, begin, end, p, dim, d, out);
+  for (; d < dim; d += 16)
+    addValues<Rows, 1>(a.cache, a.blocks, a.head, begin, end, p, dim, d, out);
 }
 
 // One span into spanAcc (not divided by the sum), spanMax, spanSum.
@@ -229,7 +234,7 @@ TK_INLINE void attendSpan(const RowAttention &a, int64_t span) {
       if (a.s.softcap != 0)
         score = a.s.softcap * hyperbolicTangent(score / a.s.softcap);
       if (a.s.bias)
-        score = score + biasOfKeys(a.s, a.bias, a.head * a.group + i, at, a.position);
+        score = score + biasOfKeys(a.s, a.bias, a.firstQuery + i, at, a.position);
       score = position >= (int32_t)begin ? score : NegativeInfinity;
       score = position < (int32_t)end ? score : NegativeInfinity;
       store(a.scores + i * TK_SPAN + at % TK_SPAN, score);
@@ -298,68 +303,92 @@ TK_INLINE void writeResult(int64_t headDim, const float *acc, float sum, float *
   }
 }
 
+// The softmax's denominator: a sink is one more score.
+TK_INLINE float addSink(const float *sinks, int64_t head, float max, float sum) {
+  return sinks ? sum + exponential((Vec)(sinks[head] - max))[0] : sum;
+}
+
 // Spans in order, on this thread alone. `out` is row 0 of the group's first head.
-TK_INLINE void attendRow(const RowAttention &a, float *out) {
+TK_INLINE void attendRow(const RowAttention &a, const float *sinks, float *out) {
+  int64_t width = a.cache.valueDim;
   for (int64_t i = 0; i < a.group; ++i)
-    beginMerge(a.s.head_dim, a.acc + i * a.dim, a.max[i], a.sum[i]);
+    beginMerge(width, a.acc + i * a.valueDim, a.max[i], a.sum[i]);
   for (int64_t span = a.first / TK_SPAN; span <= a.position / TK_SPAN; ++span) {
     attendSpan(a, span);
     for (int64_t i = 0; i < a.group; ++i)
-      mergeSpan(a.s.head_dim, a.acc + i * a.dim, a.max[i], a.sum[i], a.spanAcc + i * a.dim,
+      mergeSpan(width, a.acc + i * a.valueDim, a.max[i], a.sum[i], a.spanAcc + i * a.valueDim,
                 a.spanMax[i], a.spanSum[i]);
   }
   for (int64_t i = 0; i < a.group; ++i)
-    writeResult(a.s.head_dim, a.acc + i * a.dim, a.sum[i], out + i * a.s.head_dim);
+    writeResult(width, a.acc + i * a.valueDim, addSink(sinks, a.firstQuery + i, a.max[i], a.sum[i]),
+                out + i * width);
 }
 
 // ── spans shared out among threads ─────────────────────────────────────────────────────────────
 
-// A row of `partials`: head_dim sums, then max and sum.
+// A row of `partials`: value_dim sums, then max and sum.
 TK_INLINE float *partialOf(const tk_attention_shape &s, float *partials, int64_t row, int64_t span,
                            int64_t head) {
-  int64_t rowFloats = tk_attention_partial_bytes(s.heads, s.head_dim, s.context) / 4;
-  return partials + row * rowFloats + (span * s.heads + head) * (s.head_dim + 2);
+  int64_t width = tk_value_dim(s.head_dim, s.value_dim);
+  int64_t rowFloats = tk_attention_partial_bytes(s.heads, width, s.context) / 4;
+  return partials + row * rowFloats + (span * s.heads + head) * (width + 2);
 }
 
 TK_INLINE void storePartials(const RowAttention &a, float *partials, int64_t row, int64_t span) {
+  int64_t width = a.cache.valueDim;
   for (int64_t i = 0; i < a.group; ++i) {
-    float *p = partialOf(a.s, partials, row, span, a.head * a.group + i);
-    for (int64_t d = 0; d < a.s.head_dim; d += 16) {
-      int64_t n = least(16, a.s.head_dim - d);
-      store(p + d, load(a.spanAcc + i * a.dim + d, n), n);
+    float *p = partialOf(a.s, partials, row, span, a.firstQuery + i);
+    for (int64_t d = 0; d < width; d += 16) {
+      int64_t n = least(16, width - d);
+      store(p + d, load(a.spanAcc + i * a.valueDim + d, n), n);
     }
-    p[a.s.head_dim] = a.spanMax[i];
-    p[a.s.head_dim + 1] = a.spanSum[i];
+    p[width] = a.spanMax[i];
+    p[width + 1] = a.spanSum[i];
   }
 }
 
 // Merges the partial results of one query head.
-TK_INLINE void mergePartials(const tk_attention_shape &s, float *partials, const tenon_env *env,
-                             int64_t row, int64_t head, float *out) {
+TK_INLINE void mergePartials(const tk_attention_shape &s, const float *sinks, float *partials,
+                             const tenon_env *env, int64_t row, int64_t head, float *out) {
+  int64_t width = tk_value_dim(s.head_dim, s.value_dim);
   int64_t position = lastVisible(s, *env->batch, row);
   int64_t first = s.window ? most(0, position - s.window + 1) : 0;
   float *acc = (float *)env->scratch, max, sum;
-  beginMerge(s.head_dim, acc, max, sum);
+  beginMerge(width, acc, max, sum);
   for (int64_t span = first / TK_SPAN; span <= position / TK_SPAN; ++span) {
     const float *p = partialOf(s, partials, row, span, head);
-    mergeSpan(s.head_dim, acc, max, sum, p, p[s.head_dim], p[s.head_dim + 1]);
+    mergeSpan(width, acc, max, sum, p, p[width], p[width + 1]);
   }
-  writeResult(s.head_dim, acc, sum, out + row * s.out_stride + head * s.head_dim);
+  writeResult(width, acc, addSink(sinks, head, max, sum), out + row * s.out_stride + head * width);
 }
 
-// Decode attention of the whole batch. prepare(attention, row, isLast) loads the queries, and
-// appends the new key and value if asked to: the owner of the last span is the only reader of them.
+// How many queries of a group one thread takes, if several may read a key head at once: fewer where
+// there are fewer key heads than threads.
+TK_INLINE int64_t queriesOfThread(const tk_attention_shape &s, const tenon_env *env) {
+  int64_t group = s.heads / s.kv_heads, items = env->batch->tokens * s.kv_heads;
+  if (items >= env->threads)
+    return group;
+  return least(group, tk_round_up((group * items + env->threads - 1) / env->threads, 4));
+}
+
+// Decode attention of the whole batch, `queries` of a group at a time. prepare(attention, row,
+// isLast) loads the queries, and appends the new key and value if asked to: the owner of the last
+// span is the only reader of them.
 template <class F>
-TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, const float *bias, float *out,
-                           float *partials, const tenon_env *env, F prepare) {
+TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, const float *bias,
+                           const float *sinks, float *out, float *partials, const tenon_env *env,
+                           int64_t queries, F prepare) {
   int64_t rows = env->batch->tokens;
   if (!s.split || env->threads == 1) {
-    Range share = shareOf(rows * s.kv_heads, env);
+    int64_t group = s.heads / s.kv_heads, runs = (group + queries - 1) / queries;
+    Range share = shareOf(rows * s.kv_heads * runs, env);
     for (int64_t item = share.begin; item < share.end; ++item) {
-      int64_t row = item / s.kv_heads, head = item % s.kv_heads;
-      RowAttention a = rowAttention(s, pool, bias, env, row, head);
+      int64_t row = item / runs / s.kv_heads, first = item % runs * queries;
+      RowAttention a = rowAttention(s, pool, bias, env, row, item / runs % s.kv_heads);
+      a.firstQuery += first;
+      a.group = least(queries, group - first);
       prepare(a, row, true);
-      attendRow(a, out + row * s.out_stride + head * a.group * s.head_dim);
+      attendRow(a, sinks, out + row * s.out_stride + a.firstQuery * a.cache.valueDim);
     }
     return;
   }
@@ -377,6 +406,7 @@ TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, const float 
     int64_t from = most(share.begin - item, 0), to = least(share.end - item, spans * s.kv_heads);
     for (int64_t i = from; i < to; ++i) {
       a.head = i % s.kv_heads;
+      a.firstQuery = a.head * a.group;
       int64_t span = firstSpan + i / s.kv_heads;
       prepare(a, row, span == a.position / TK_SPAN);
       attendSpan(a, span);
@@ -387,7 +417,7 @@ TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, const float 
   env->services->barrier(env);
   Range heads = shareOf(rows * s.heads, env);
   for (int64_t i = heads.begin; i < heads.end; ++i)
-    mergePartials(s, partials, env, i / s.heads, i % s.heads, out);
+    mergePartials(s, sinks, partials, env, i / s.heads, i % s.heads, out);
 }
 
 } // namespace

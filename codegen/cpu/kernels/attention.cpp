@@ -10,12 +10,14 @@ TK_KERNEL(tk_attention) {
   bool isCached = s.keys != TK_KEYS_TOKENS;
   void *const *next = io + (isCached ? 2 : 3);
   const float *bias = s.bias ? (const float *)*next++ : nullptr;
+  const float *sinks = s.sinks ? (const float *)*next++ : nullptr;
   float *out = (float *)*next++;
   if (s.decode && isCached) {
-    attendBatch(s, io[1], bias, out, s.split ? (float *)*next : nullptr, env,
+    attendBatch(s, io[1], bias, sinks, out, s.split ? (float *)*next : nullptr, env,
+                queriesOfThread(s, env),
                 [&](const RowAttention &a, int64_t row, bool) __attribute__((always_inline)) {
                   for (int64_t i = 0; i < a.group; ++i)
-                    setQuery(a, i, q + row * s.q_stride + (a.head * a.group + i) * s.head_dim);
+                    setQuery(a, i, q + row * s.q_stride + (a.firstQuery + i) * s.head_dim);
                 });
     return;
   }
@@ -29,7 +31,7 @@ TK_KERNEL(tk_attention) {
     for (int64_t first = 0; first < rows; first += Queries)
       for (int64_t head = 0; head < s.kv_heads; ++head)
         if (item++ % env->threads == env->thread)
-          attendBlock(s, q, source, bias, out, env, sequence, head, first,
+          attendBlock(s, q, source, bias, sinks, out, env, sequence, head, first,
                       least(Queries, rows - first));
   }
 }

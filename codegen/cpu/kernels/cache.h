@@ -10,17 +10,25 @@ struct Cache {
   char *pool;
   int64_t kvHeads, headDim;
   int32_t dtype;
+  int64_t valueDim;
+  int32_t valuesInKeys; // a value is the first elements of its key
 
   __attribute__((always_inline)) int64_t rowBytes() const { return headDim * elementBytes(dtype); }
-  __attribute__((always_inline)) int64_t headBytes() const {
-    return TENON_BLOCK_TOKENS * rowBytes();
+  __attribute__((always_inline)) int64_t valueRowBytes() const {
+    return valuesInKeys ? rowBytes() : valueDim * elementBytes(dtype);
+  }
+  __attribute__((always_inline)) int64_t blockBytes() const {
+    return TENON_BLOCK_TOKENS * kvHeads * (rowBytes() + (valuesInKeys ? 0 : valueRowBytes()));
   }
   // The TENON_BLOCK_TOKENS keys (or values) of a head in a physical block.
   __attribute__((always_inline)) char *keys(int64_t block, int64_t head) const {
-    return pool + (block * 2 * kvHeads + head) * headBytes();
+    return pool + block * blockBytes() + head * TENON_BLOCK_TOKENS * rowBytes();
   }
   __attribute__((always_inline)) char *values(int64_t block, int64_t head) const {
-    return pool + (block * 2 * kvHeads + kvHeads + head) * headBytes();
+    if (valuesInKeys)
+      return keys(block, head);
+    return pool + block * blockBytes() +
+           TENON_BLOCK_TOKENS * (kvHeads * rowBytes() + head * valueRowBytes());
   }
 };
 
@@ -45,13 +53,23 @@ TK_INLINE int64_t lastVisible(const tk_attention_shape &s, const tenon_batch &ba
                                     : batch.positions[token];
 }
 
-// Writes one head's row (f32) at a position of a sequence.
-TK_INLINE void appendRow(const Cache &cache, char *blockRows, int64_t position, const float *x) {
-  char *row = blockRows + position % TENON_BLOCK_TOKENS * cache.rowBytes();
-  for (int64_t d = 0; d < cache.headDim; d += 16) {
-    int64_t n = least(16, cache.headDim - d);
+// Writes one head's row (f32) of `dim` elements at a position of a sequence.
+TK_INLINE void appendRow(const Cache &cache, char *blockRows, int64_t position, const float *x,
+                         int64_t dim) {
+  char *row = blockRows + position % TENON_BLOCK_TOKENS * dim * elementBytes(cache.dtype);
+  for (int64_t d = 0; d < dim; d += 16) {
+    int64_t n = least(16, dim - d);
     storeElements(cache.dtype, row + d * elementBytes(cache.dtype), load(x + d, n), n);
   }
+}
+TK_INLINE void appendKey(const Cache &cache, int64_t block, int64_t head, int64_t position,
+                         const float *x) {
+  appendRow(cache, cache.keys(block, head), position, x, cache.headDim);
+}
+// Not where it is part of the key.
+TK_INLINE void appendValue(const Cache &cache, int64_t block, int64_t head, int64_t position,
+                           const float *x) {
+  appendRow(cache, cache.values(block, head), position, x, cache.valueDim);
 }
 
 } // namespace

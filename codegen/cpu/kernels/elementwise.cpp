@@ -15,8 +15,8 @@ TK_INLINE void forEachPiece(int64_t rows, int64_t cols, const tenon_env *env, F 
       f(r, 16 * p, least(16, cols - 16 * p));
 }
 
-template <class F>
-TK_INLINE void mapUnary(const tk_unary_shape &s, void *const *io, const tenon_env *env, F f) {
+template <class Shape, class F>
+TK_INLINE void mapUnary(const Shape &s, void *const *io, const tenon_env *env, F f) {
   const float *x = (const float *)io[0];
   float *out = (float *)io[1];
   forEachPiece(countRows(s.rows, env), s.cols, env, [&](int64_t r, int64_t c, int64_t n) {
@@ -53,6 +53,17 @@ TK_KERNEL(tk_scale) {
 TK_KERNEL(tk_softcap) {
   const auto &s = *(const tk_unary_shape *)shape;
   mapUnary(s, io, env, [&](Vec x) { return s.value * hyperbolicTangent(x / s.value); });
+}
+TK_KERNEL(tk_shift) {
+  const auto &s = *(const tk_unary_shape *)shape;
+  mapUnary(s, io, env, [&](Vec x) { return x + s.value; });
+}
+TK_KERNEL(tk_clamp) {
+  const auto &s = *(const tk_clamp_shape *)shape;
+  mapUnary(s, io, env, [&](Vec x) {
+    x = x < s.low ? s.low : x; // a NaN stays one
+    return x > s.high ? s.high : x;
+  });
 }
 TK_KERNEL(tk_copy) {
   mapUnary(*(const tk_unary_shape *)shape, io, env, [](Vec x) { return x; });

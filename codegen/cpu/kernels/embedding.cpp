@@ -14,20 +14,23 @@ TK_INLINE float scalarHalf(const uint8_t *p) {
 // Elements 0 .. count - 1 of group (32 columns) g.
 TK_INLINE void gatherGroup(int32_t format, const uint8_t *group, int lane, int64_t count,
                            float scale, float *out) {
-  const uint8_t *codes = group + tk_group_bytes(format) - (format == TK_U4M ? 256 : 512);
-  bool hasMin = format == TK_U4M || format == TK_U8M;
-  float low = hasMin ? scalarHalf(group + 2 * lane) : loadAs<float>(group + 4 * lane);
-  float high = format == TK_S8G16 ? loadAs<float>(group + 64 + 4 * lane) : low;
-  float min = hasMin ? scalarHalf(group + 32 + 2 * lane) : 0;
+  const uint8_t *codes = group + tk_scale_bytes(format);
+  bool hasMin = tk_has_min(format);
+  float scales[2], mins[2];
+  for (int half = 0; half < 2; ++half) {
+    const uint8_t *own = group + tk_half_scales(format, half);
+    scales[half] = hasMin ? scalarHalf(own + 2 * lane) : loadAs<float>(own + 4 * lane);
+    mins[half] = hasMin ? scalarHalf(own + 32 + 2 * lane) : 0;
+  }
   for (int64_t i = 0; i < count; ++i) {
     int code;
-    if (format == TK_U4M)
+    if (tk_has_nibbles(format))
       code = codes[i / 8 * 64 + lane * 4 + i % 4] >> (i % 8 / 4 * 4) & 15;
     else
       code = codes[i / 4 * 64 + lane * 4 + i % 4];
     if (!hasMin)
       code -= 128;
-    out[i] = scale * ((i < 16 ? low : high) * (float)code + min);
+    out[i] = scale * (scales[i / 16] * (float)code + mins[i / 16]);
   }
 }
 

@@ -67,7 +67,12 @@ TK_KERNEL(tk_rope) {
   float *out = (float *)io[2];
   Range share = shareOf(env->batch->tokens, env);
   for (int64_t t = share.begin; t < share.end; ++t)
-    for (int64_t h = 0; h < s.heads; ++h)
-      rotate(s.style, s.rotary_dim, s.head_dim, x + t * s.x_stride + h * s.head_dim,
-             angles + t * s.angles_stride, out + t * s.out_stride + h * s.head_dim);
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const float *from = x + t * s.x_stride + h * s.head_dim;
+      float *to = out + t * s.out_stride + h * s.head_dim;
+      for (int64_t i = 0; i < s.first && to != from; i += 16)
+        store(to + i, load(from + i, least(16, s.first - i)), least(16, s.first - i));
+      rotate(s.style, s.rotary_dim, s.head_dim - s.first, from + s.first,
+             angles + t * s.angles_stride, to + s.first);
+    }
 }

@@ -10,13 +10,14 @@ TK_KERNEL(tk_rope_attention) {
   const float *angles = (const float *)io[3];
   void *const *next = io + 5;
   const float *bias = base.bias ? (const float *)*next++ : nullptr;
+  const float *sinks = base.sinks ? (const float *)*next++ : nullptr;
   float *out = (float *)*next++, *partials = base.split ? (float *)*next : nullptr;
   int64_t dim = base.head_dim;
-  attendBatch(base, io[4], bias, out, partials, env,
+  attendBatch(base, io[4], bias, sinks, out, partials, env, base.heads / base.kv_heads,
               [&](const RowAttention &a, int64_t row, bool append) __attribute__((always_inline)) {
                 const float *angle = angles + row * s.angles_stride;
                 for (int64_t i = 0; i < a.group; ++i) {
-                  const float *x = q + row * base.q_stride + (a.head * a.group + i) * dim;
+                  const float *x = q + row * base.q_stride + (a.firstQuery + i) * dim;
                   rotate(s.style, s.rotary_dim, dim, x, angle, a.keys);
                   setQuery(a, i, a.keys);
                 }
@@ -25,8 +26,8 @@ TK_KERNEL(tk_rope_attention) {
                 int64_t block = a.blocks[a.position / TENON_BLOCK_TOKENS];
                 rotate(s.style, s.rotary_dim, dim, k + row * s.k_stride + a.head * dim, angle,
                        a.keys);
-                appendRow(a.cache, a.cache.keys(block, a.head), a.position, a.keys);
-                appendRow(a.cache, a.cache.values(block, a.head), a.position,
-                          v + row * s.v_stride + a.head * dim);
+                appendKey(a.cache, block, a.head, a.position, a.keys);
+                appendValue(a.cache, block, a.head, a.position,
+                            v + row * s.v_stride + a.head * a.cache.valueDim);
               });
 }

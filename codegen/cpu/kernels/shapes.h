@@ -50,6 +50,11 @@ enum tk_bias {
   TK_BIAS_KEY = 2,      // by key position
 };
 
+enum tk_group_score {
+  TK_GROUP_LARGEST = 0,     // the largest score of the group
+  TK_GROUP_LARGEST_TWO = 1, // the sum of the two largest
+};
+
 // Rows that are brought into scratch at a time.
 #define TK_ROW_BLOCK 64
 
@@ -109,6 +114,77 @@ typedef struct tk_gated_mlp_shape {
   int32_t matmul;
 } tk_gated_mlp_shape;
 
+// ── tk_expert_linear ───────────────────────────────────────────────────────────────────────────
+// Slot k of row t goes through the weight of expert e = choice[t, k], or e = k without a choice:
+//   out[t, k] = W[e] x + b[e]        gated: act(W[e] x + b[e]) ⊙ (U[e] x + c[e])
+// W and U are `experts` packed matrices [N, K], one after another; b and c [experts, N].
+// io: x, [choice], weight, [bias], [gated: up], [gated and bias: up bias], out
+//
+// (row, slot) pairs are sorted by expert, so that a weight is read once for all that chose it; the
+// threads share (expert, run of columns) pieces of equal cost.
+typedef struct tk_expert_linear_shape {
+  int32_t rows;
+  int32_t experts;
+  int32_t slots;
+  int32_t cols;     // K
+  int32_t out_cols; // N
+  int32_t format;
+  int32_t x_stride;
+  int32_t shared; // 1: all slots read columns 0 .. K - 1; 0: slot k reads k K .. (k + 1) K - 1
+  int32_t choice; // 0 or 1
+  int32_t choice_stride;
+  int32_t out_stride;
+  int32_t bias;
+  int32_t gated;
+  int32_t activation; // of the gate
+} tk_expert_linear_shape;
+
+// Pairs that are sorted at a time.
+#define TK_EXPERT_PAIRS 4096
+
+// ── tk_top_k ───────────────────────────────────────────────────────────────────────────────────
+// out[t] = the numbers of the `count` largest columns of x[t] + bias, the largest first; only in
+// the `top_groups` best of `groups` equal groups.                            io: x, [bias], out
+typedef struct tk_top_k_shape {
+  int32_t rows;
+  int32_t cols;
+  int32_t count;
+  int32_t groups; // 1: no groups
+  int32_t top_groups;
+  int32_t group_score; // tk_group_score
+  int32_t bias;
+  int32_t x_stride;
+  int32_t out_stride;
+} tk_top_k_shape;
+
+// ── tk_gather_columns, tk_combine ──────────────────────────────────────────────────────────────
+// tk_gather_columns: out[t, k] = x[t, y[t, k]]          y [rows, slots]                io: x, y,
+// out tk_combine:        out[t] = Σ_k y[t, k] · x[t, k]     x [rows, slots, cols]          io: x,
+// y, out
+typedef struct tk_slots_shape {
+  int32_t rows;
+  int32_t slots;
+  int32_t cols; // of x (tk_gather_columns), of out (tk_combine)
+  int32_t x_stride;
+  int32_t y_stride;
+  int32_t out_stride;
+} tk_slots_shape;
+
+// ── tk_join_heads, tk_slice_heads ──────────────────────────────────────────────────────────────
+// tk_join_heads:  out[t, h] = [a[t, h], b[t, h]]; heads of a_dim and b_dim         io: a, b, out
+// tk_slice_heads: out[t, h] = a[t, h, first .. first + out_dim - 1]                io: a, out
+typedef struct tk_heads_shape {
+  int32_t rows;
+  int32_t heads;
+  int32_t a_dim;
+  int32_t b_dim;   // tk_join_heads only
+  int32_t first;   // tk_slice_heads only
+  int32_t out_dim; // tk_slice_heads only
+  int32_t a_stride;
+  int32_t b_stride;
+  int32_t out_stride;
+} tk_heads_shape;
+
 // ── tk_norm, tk_add_norm ───────────────────────────────────────────────────────────────────────
 // tk_norm:      out = norm(x)                   io: x, weight, [bias], out            in place
 // allowed tk_add_norm:  sum = x + y, out = norm(sum)    io: x, y, weight, [bias], sum, out    sum
@@ -142,7 +218,7 @@ typedef struct tk_rope_angles_shape {
 } tk_rope_angles_shape;
 
 // ── tk_rope ────────────────────────────────────────────────────────────────────────────────────
-// Rotates the first rotary_dim elements of each head, copies the others.
+// Rotates rotary_dim elements of each head from element `first` on, copies the others.
 // io: x [tokens, heads · head_dim], angles [tokens, rotary_dim], out      in place allowed
 typedef struct tk_rope_shape {
   int32_t heads;
@@ -152,6 +228,7 @@ typedef struct tk_rope_shape {
   int32_t x_stride;
   int32_t angles_stride;
   int32_t out_stride;
+  int32_t first;
 } tk_rope_shape;
 
 // ── tk_kv_append ───────────────────────────────────────────────────────────────────────────────
@@ -161,17 +238,19 @@ typedef struct tk_kv_append_shape {
   int32_t head_dim;
   int32_t k_stride;
   int32_t v_stride;
-  int32_t kv_dtype; // tenon_dtype: f32, bf16, f16
+  int32_t kv_dtype;       // tenon_dtype: f32, bf16, f16
+  int32_t value_dim;      // 0: head_dim
+  int32_t values_in_keys; // 1: v is the first elements of k, and is not stored; no v in io
 } tk_kv_append_shape;
 
 // ── tk_attention ───────────────────────────────────────────────────────────────────────────────
 // Key j is visible to the token at position p of the same sequence if p - window < j <= p.
-// io: q [tokens, heads · head_dim], cache, [bias], out [tokens, heads · head_dim], [split:
-// partials]
+// io: q [tokens, heads · head_dim], cache, [bias], [sinks [heads]],
+//     out [tokens, heads · value_dim], [split: partials]
 //
 // `bias` is a table [heads, bias_length] (PLAIN_F32). What it has at
 // clamp(x + bias_origin, 0, bias_length - 1) is added to a score behind scale and softcap, x being
-// j - p or j.
+// j - p or j. A sink is one more score of a head, to which no value belongs.
 //
 // With TK_KEYS_MEMORY the cache is that of the memory, all of which is visible. TK_KEYS_TOKENS is
 // an encoder's: the keys and values are rows of the batch's own tokens, those of the whole sequence
@@ -180,7 +259,7 @@ typedef struct tk_kv_append_shape {
 // The context is always cut into spans of TK_SPAN positions whose results are merged in order, so a
 // row depends on its own length only. With `split` the spans of one row are shared out among
 // threads, which meet at a barrier before merging; `partials` is then memory seen by all threads,
-// of tk_attention_partial_bytes(heads, head_dim, context) for each token.
+// of tk_attention_partial_bytes(heads, value_dim, context) for each token.
 enum tk_keys { TK_KEYS_CONTEXT = 0, TK_KEYS_MEMORY = 1, TK_KEYS_TOKENS = 2 };
 
 typedef struct tk_attention_shape {
@@ -202,12 +281,19 @@ typedef struct tk_attention_shape {
   int32_t bias; // tk_bias
   int32_t bias_length;
   int32_t bias_origin;
+  int32_t sinks;          // 0 or 1
+  int32_t value_dim;      // 0: head_dim
+  int32_t values_in_keys; // 1: a value is the first value_dim elements of its key
 } tk_attention_shape;
+
+static inline int64_t tk_value_dim(int32_t head_dim, int32_t value_dim) {
+  return value_dim ? value_dim : head_dim;
+}
 
 // ── tk_rope_attention ──────────────────────────────────────────────────────────────────────────
 // @decode only: rotates q and k, appends k and v to the cache, attends. Each thread owns whole
 // (sequence, kv head) pairs, so no barrier is needed in between (with `split`: one, before
-// merging). io: q, k, v, angles, cache, [bias], out, [split: partials]
+// merging). io: q, k, v, angles, cache, [bias], [sinks], out, [split: partials]
 typedef struct tk_rope_attention_shape {
   tk_attention_shape attention; // `decode` must be 1
   int32_t k_stride;
@@ -220,16 +306,28 @@ typedef struct tk_rope_attention_shape {
 #define TK_SPAN 256
 
 // ── element by element ─────────────────────────────────────────────────────────────────────────
-// tk_activation, tk_scale, tk_softcap, tk_copy:   io: x, out      in place allowed
-// tk_gather_rows: out[r] = x[scored_rows[r]]      io: x, out      (`rows` is not read)
+// tk_activation, tk_scale, tk_softcap, tk_shift, tk_copy:   io: x, out      in place allowed
+// tk_softmax, tk_normalise (each row by its sum):                     io: x, out      in place
+// allowed tk_gather_rows: out[r] = x[scored_rows[r]]      io: x, out      (`rows` is not read)
 typedef struct tk_unary_shape {
   int32_t rows;
   int32_t cols;
   int32_t x_stride;
   int32_t out_stride;
   int32_t activation; // tk_activation only
-  float value;        // tk_scale: the factor; tk_softcap: the cap c of c · tanh(x / c)
+  float value; // tk_scale: the factor; tk_softcap: the cap c of c · tanh(x / c); tk_shift: the
+               // summand
 } tk_unary_shape;
+
+// tk_clamp: out = min(max(x, low), high)      io: x, out      in place allowed
+typedef struct tk_clamp_shape {
+  int32_t rows;
+  int32_t cols;
+  int32_t x_stride;
+  int32_t out_stride;
+  float low;
+  float high;
+} tk_clamp_shape;
 
 // tk_add, tk_mul:   io: a, b, out      in place allowed
 typedef struct tk_binary_shape {
@@ -279,6 +377,15 @@ static inline int64_t tk_linear_scratch(const tk_linear_shape *s) {
 static inline int64_t tk_gated_mlp_scratch(const tk_gated_mlp_shape *s) {
   return tk_product_scratch(s->format, s->cols, s->matmul, 2);
 }
+static inline int64_t tk_expert_linear_scratch(const tk_expert_linear_shape *s) {
+  // Rows, then the pairs in order and where those of each expert begin.
+  int64_t pairs = s->slots > TK_EXPERT_PAIRS ? s->slots : TK_EXPERT_PAIRS;
+  return tk_product_scratch(s->format, s->cols, 0, 1) +
+         tk_round_up((pairs + s->experts + 1) * 4, 64);
+}
+static inline int64_t tk_top_k_scratch(const tk_top_k_shape *s) {
+  return tk_round_up((tk_round_up(s->cols, 16) + s->groups) * 4, 64);
+}
 
 // Query rows (tokens × heads of a group) and keys that prefill takes at a time.
 #define TK_ATTENTION_QUERIES 64
@@ -286,10 +393,11 @@ static inline int64_t tk_gated_mlp_scratch(const tk_gated_mlp_shape *s) {
 
 static inline int64_t tk_attention_scratch(const tk_attention_shape *s) {
   int64_t dim = tk_round_up(s->head_dim, 16), group = s->heads / s->kv_heads;
+  int64_t value = tk_round_up(tk_value_dim(s->head_dim, s->value_dim), 16);
   // decode: q, two results, a block of keys, scores; maxima and sums.
-  int64_t row = (3 * group + TENON_BLOCK_TOKENS) * dim + group * (TK_SPAN + 4);
+  int64_t row = (group + TENON_BLOCK_TOKENS) * dim + 2 * group * value + group * (TK_SPAN + 4);
   // prefill: q, result, keys, values, scores; maxima, sums, positions.
-  int64_t block = 2 * (TK_ATTENTION_QUERIES + TK_ATTENTION_KEYS) * dim +
+  int64_t block = (TK_ATTENTION_QUERIES + TK_ATTENTION_KEYS) * (dim + value) +
                   TK_ATTENTION_QUERIES * (TK_ATTENTION_KEYS + 3);
   return tk_round_up((s->decode ? row : block) * 4, 64);
 }

@@ -150,6 +150,7 @@ TEST(Model, CountsParameters) {
       {"llama-3-70b", 70553706496},         {"mistral-7b", 7241732096},
       {"smollm2-135m-instruct", 134515008}, {"falcon-7b", 6921720704},
       {"phi-3-mini", 3821079552},           {"gemma-3-1b", 999885952},
+      {"mixtral-8x7b", 46702792704},        {"deepseek-v2-lite", 15706484224},
   };
   for (auto [name, count] : cases) {
     mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);

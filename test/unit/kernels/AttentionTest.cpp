@@ -42,21 +42,24 @@ protected:
     raw.block_table = batch.blockTable.data();
     raw.max_blocks = like.get().max_blocks;
     std::vector<char> pool(poolBytes(h, like), char(0xff));
-    tk_kv_append_shape shape = {h.kvHeads, h.dim, h.kvWidth(), h.kvWidth(), dtype};
+    tk_kv_append_shape shape = {h.kvHeads, h.dim, h.kvWidth(), h.kvWidth(), dtype, 0, 0};
     runKernel(level().tk_kv_append, &shape, {k.data(), v.data(), pool.data()}, batch, 2);
     return pool;
   }
 
   std::vector<float> attend(const tk_attention_shape &shape, const Batch &batch,
                             const std::vector<float> &q, std::vector<char> &pool, int threads = 1,
-                            const std::vector<float> &bias = {}) {
-    std::vector<float> out(q.size(), -9);
+                            const std::vector<float> &bias = {},
+                            const float *sinks = nullptr) {
+    std::vector<float> out(batch.tokens() * shape.out_stride, -9);
     std::vector<char> partials(
         batch.tokens() * tk_attention_partial_bytes(shape.heads, shape.head_dim, shape.context),
         -1);
     std::vector<const void *> io{q.data(), pool.data()};
     if (shape.bias)
       io.push_back(bias.data());
+    if (shape.sinks)
+      io.push_back(sinks);
     io.insert(io.end(), {out.data(), partials.data()});
     runKernel(level().tk_attention, &shape, io, batch, threads, tk_attention_scratch(&shape));
     return out;
@@ -123,6 +126,34 @@ TEST_P(AttentionTest, Golden) {
       shape.decode = 1;
       expectNear(attend(shape, batch, queries, pool, 2), {wanted.begin(), wanted.end()}, 1e-5);
     }
+  }
+}
+
+TEST_P(AttentionTest, Sinks) {
+  auto golden = readOracle("attention/attention.safetensors");
+  const GoldenTensor &q = golden["sinks.q"], &k = golden["sinks.k"];
+  Heads h = {int32_t(q.dim(1)), int32_t(k.dim(1)), int32_t(q.dim(3))};
+  auto queries = int32_t(q.dim(2)), keys = int32_t(k.dim(2));
+  std::vector<float> sinks = golden["sinks.sinks"].floats();
+  std::vector<float> want = byToken(golden["sinks.out"], 0, queries);
+  tk_attention_shape shape = attentionShape(h);
+  shape.sinks = 1;
+  shape.context = 256;
+  Batch batch({queries}, {keys - queries});
+  std::vector<char> pool =
+      fill(h, TENON_F32, {keys}, byToken(k, 0, keys), byToken(golden["sinks.v"], 0, keys), batch);
+  std::vector<float> rows = byToken(q, 0, queries);
+  expectNear(attend(shape, batch, rows, pool, 2, {}, sinks.data()), {want.begin(), want.end()}, 1e-5);
+  // The last token alone, as decode has it.
+  Batch last({1}, {keys - 1});
+  last.blockTable = batch.blockTable;
+  const_cast<tenon_batch &>(last.get()).block_table = last.blockTable.data();
+  std::vector<float> row(rows.end() - h.width(), rows.end());
+  shape.decode = 1;
+  for (int split : {0, 1}) {
+    shape.split = split;
+    expectNear(attend(shape, last, row, pool, 2, {}, sinks.data()),
+               {want.end() - h.width(), want.end()}, 1e-5);
   }
 }
 
@@ -284,6 +315,50 @@ TEST_P(AttentionTest, RaggedPrefill) {
   }
 }
 
+// Values narrower than keys, in rows of their own or as the first elements of the keys.
+TEST_P(AttentionTest, NarrowValues) {
+  for (auto [dim, width] : {std::pair{28, 20}, {96, 64}, {40, 40}})
+    for (int decode : {0, 1})
+      for (int32_t dtype : {TENON_F32, TENON_BF16}) {
+        SCOPED_TRACE(dim);
+        Heads h = {6, 1, dim};
+        Ragged ragged(h, decode ? std::vector<int32_t>{1, 1} : std::vector<int32_t>{70, 9},
+                      {300, 5});
+        ragged.v = ragged.k;
+        std::vector<float> v;
+        for (size_t row = 0; row < ragged.k.size() / dim; ++row)
+          v.insert(v.end(), ragged.k.begin() + row * dim, ragged.k.begin() + row * dim + width);
+        tk_attention_shape shape = attentionShape(h, dtype);
+        shape.decode = decode;
+        shape.context = 512;
+        shape.value_dim = width;
+        shape.out_stride = h.heads * width;
+        std::vector<double> whole = ragged.answer(shape), want;
+        for (size_t row = 0; row < whole.size() / dim; ++row)
+          want.insert(want.end(), whole.begin() + row * dim, whole.begin() + row * dim + width);
+
+        Batch batch(ragged.counts, ragged.cached), history(ragged.lengths);
+        history.blockTable = batch.blockTable;
+        tenon_batch &raw = const_cast<tenon_batch &>(history.get());
+        raw.block_table = history.blockTable.data();
+        raw.max_blocks = batch.get().max_blocks;
+        std::vector<char> apart(poolBytes(h, batch), char(0xff)), inKeys = apart;
+        tk_kv_append_shape append = {1, dim, dim, width, dtype, width, 0};
+        runKernel(level().tk_kv_append, &append, {ragged.k.data(), v.data(), apart.data()}, history,
+                  2);
+        append.values_in_keys = 1;
+        runKernel(level().tk_kv_append, &append, {ragged.k.data(), inKeys.data()}, history, 2);
+
+        std::vector<float> first = attend(shape, batch, ragged.q, apart, 2);
+        expectNear(first, want, dtype == TENON_F32 ? 1e-5 : 2e-2);
+        shape.values_in_keys = 1;
+        for (int split : {0, decode}) {
+          shape.split = split;
+          EXPECT_EQ(attend(shape, batch, ragged.q, inKeys, 3), first);
+        }
+      }
+}
+
 TEST_P(AttentionTest, PrefillRowIgnoresNeighbours) {
   // The last 33 tokens of a sequence alone, after a longer cached part, and beside another
   // sequence.
@@ -430,11 +505,11 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
       std::vector<char> pool = fill(h, dtype, history.lengths, history.k, history.v, batch);
       std::vector<char> fused = pool;
       std::vector<float> rotated(5 * h.width()), keys(5 * h.kvWidth());
-      tk_rope_shape ropeQ = {h.heads, h.dim, rotary, style, width, rotary, h.width()};
-      tk_rope_shape ropeK = {h.kvHeads, h.dim, rotary, style, width, rotary, h.kvWidth()};
+      tk_rope_shape ropeQ = {h.heads, h.dim, rotary, style, width, rotary, h.width(), 0};
+      tk_rope_shape ropeK = {h.kvHeads, h.dim, rotary, style, width, rotary, h.kvWidth(), 0};
       runKernel(level().tk_rope, &ropeQ, {q, angles.data(), rotated.data()}, batch);
       runKernel(level().tk_rope, &ropeK, {k, angles.data(), keys.data()}, batch);
-      tk_kv_append_shape append = {h.kvHeads, h.dim, h.kvWidth(), width, dtype};
+      tk_kv_append_shape append = {h.kvHeads, h.dim, h.kvWidth(), width, dtype, 0, 0};
       runKernel(level().tk_kv_append, &append, {keys.data(), v, pool.data()}, batch);
       tk_rope_attention_shape shape = {
           attentionShape(h, dtype), width, width, rotary, style, rotary};

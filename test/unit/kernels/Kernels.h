@@ -27,7 +27,17 @@
   X(tk_activation)                                                                                 \
   X(tk_scale)                                                                                      \
   X(tk_softcap)                                                                                    \
+  X(tk_shift)                                                                                      \
+  X(tk_clamp)                                                                                      \
   X(tk_copy)                                                                                       \
+  X(tk_softmax)                                                                                    \
+  X(tk_normalise)                                                                                  \
+  X(tk_top_k)                                                                                      \
+  X(tk_gather_columns)                                                                             \
+  X(tk_combine)                                                                                    \
+  X(tk_join_heads)                                                                                 \
+  X(tk_slice_heads)                                                                                \
+  X(tk_expert_linear)                                                                              \
   X(tk_gather_rows)
 
 struct Level {

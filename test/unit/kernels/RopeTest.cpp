@@ -41,7 +41,7 @@ protected:
          {std::pair{TK_ROPE_HALF, ".half"}, {TK_ROPE_INTERLEAVED, ".interleaved"}}) {
       std::vector<float> x = byToken(golden["x"].values), out(x.size());
       std::vector<float> wanted = byToken(golden[name + result].values);
-      tk_rope_shape shape = {3, 64, dim, style, 192, dim + 3, 192};
+      tk_rope_shape shape = {3, 64, dim, style, 192, dim + 3, 192, 0};
       runKernel(level().tk_rope, &shape, {x.data(), angles.data(), out.data()}, batch, 3);
       expectNear(out, {wanted.begin(), wanted.end()}, 1e-6);
       runKernel(level().tk_rope, &shape, {x.data(), angles.data(), x.data()}, batch);
@@ -64,7 +64,7 @@ TEST_P(RopeTest, SmallHeads) {
   tk_rope_angles_shape angleShape = {6, 6, 1.0f, 0, 0};
   runKernel(level().tk_rope_angles, &angleShape, {frequencies.data(), angles.data()}, batch);
   for (bool interleaved : {false, true}) {
-    tk_rope_shape shape = {2, 10, 6, interleaved, 20, 6, 20};
+    tk_rope_shape shape = {2, 10, 6, interleaved, 20, 6, 20, 0};
     runKernel(level().tk_rope, &shape, {x.data(), angles.data(), out.data()}, batch);
     std::vector<double> want(x.begin(), x.end());
     for (int t = 0; t < 4; ++t)
