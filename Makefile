@@ -44,9 +44,9 @@ conformance: build ## the same cases for every backend
 
 check-all: lint check-docs check-plugins check-asan ## everything CI checks besides `make test`
 
-lint: deps check-text check-layers check-format check-tidy ## layout, layers, formatting, clang 22, clang-tidy
+lint: deps check-text check-names check-layers check-format check-tidy ## layout, layers, formatting, clang 22, clang-tidy
 
-check-text check-layers check-format: deps
+check-text check-names check-layers check-format: deps
 	@scripts/$@.sh && echo "$@: ok"
 
 check-docs: deps
@@ -83,5 +83,5 @@ deps:
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.PHONY: run build install bench test conformance check-all lint check-text check-layers \
+.PHONY: run build install bench test conformance check-all lint check-text check-names check-layers \
   check-format check-docs check-plugins check-clang check-tidy check-asan format docs clean deps help

@@ -133,7 +133,7 @@ private:
   void readSplit(const Node &node);
   void readPostProcessor(const Node &node);
   void readTemplate(const Node &processor, const char *key, std::vector<TemplateItem> &items);
-  void readClsSep(const Node &processor, bool roberta);
+  void readClsSep(const Node &processor, bool twoBetween);
   void readTrimming(const Node &processor);
   void readDecoder(const Node &node);
   std::string normalised(const std::string &text) const;
@@ -370,17 +370,17 @@ void Reader::readTemplate(const Node &processor, const char *key,
 }
 
 /// [CLS] A [SEP], [CLS] A [SEP] B [SEP]; RoBERTa has two [SEP] between the texts, and no type ids.
-void Reader::readClsSep(const Node &processor, bool roberta) {
+void Reader::readClsSep(const Node &processor, bool twoBetween) {
   auto token = [&](const char *key) {
     std::vector<Node> parts = processor[key].list(); // ["</s>", 2]
     if (parts.size() != 2)
       refuse(processor[key].name + " must have a token and its id");
     return int32_t(parts[1].number(spec.tokens.size()));
   };
-  int32_t cls = token("cls"), sep = token("sep"), second = roberta ? 0 : 1;
+  int32_t cls = token("cls"), sep = token("sep"), second = twoBetween ? 0 : 1;
   spec.single = {{cls, 0}, {kFirstText, 0}, {sep, 0}};
   spec.pair = spec.single;
-  if (roberta) {
+  if (twoBetween) {
     readTrimming(processor);
     spec.pair.push_back({sep, 0});
   }
