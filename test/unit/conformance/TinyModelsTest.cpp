@@ -232,7 +232,8 @@ TEST(TinyModel, ExpertsInBf16) {
   for (const char *model : {"mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "deepseek_v2",
                             "deepseek_v2-lite", "deepseek_v3"}) {
     Tensors golden = goldenOf(model);
-    const double expected = readJson(folderOf(model) + "/golden.json")["bf16_rms_diff"];
+    const nlohmann::json json = readJson(folderOf(model) + "/golden.json");
+    const double expected = json["bf16_rms_diff"], largest = json["bf16_maxdiff"];
     const std::string executable = compile(folderOf(model), {"--precision", "bf16"});
     ASSERT_NE(executable, "");
     for (const Arguments &options : {Arguments{}, Arguments{"--cached"}}) {
@@ -242,7 +243,7 @@ TEST(TinyModel, ExpertsInBf16) {
       std::printf("%s in bf16: rms %.4f max %.4f (transformers: rms %.4f)\n", model, error.rms,
                   error.max, expected);
       EXPECT_LE(error.rms, 2 * expected) << model;
-      EXPECT_LE(error.max, 6 * expected) << model;
+      EXPECT_LE(error.max, std::max(6 * expected, 1.5 * largest)) << model;
     }
   }
 }
