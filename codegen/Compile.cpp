@@ -299,7 +299,7 @@ private:
         {"config_digest", facts.digest},
         {"isa", native.getVariants()},
         {"flags", llvm::json::Object{{"emit", options.emit}, {"disable", options.disabledPasses}}},
-        {"generation", llvm::json::Object{{"eos", facts.eos}, {"stop", facts.stop}}},
+        {"generation", getGeneration()},
         {"tokenizer", !facts.tokenizer.empty()},
         {"onednn_path", options.onednnPath},
         {"weights_file", llvm::sys::path::filename(sidecar)},
@@ -307,6 +307,13 @@ private:
     std::string text;
     llvm::raw_string_ostream(text) << llvm::json::Value(std::move(meta));
     return text;
+  }
+
+  llvm::json::Object getGeneration() {
+    llvm::json::Object generation{{"eos", facts.eos}, {"stop", facts.stop}};
+    if (facts.decoderStart)
+      generation["decoder_start"] = *facts.decoderStart;
+    return generation;
   }
 
   // The digest of the weights is known only once they are written, behind the code.

@@ -16,6 +16,7 @@ struct ModelFacts {
   int64_t parameters = 0;
   std::vector<int64_t> eos;
   std::vector<std::string> stop;
+  std::optional<int64_t> decoderStart;
   std::vector<uint8_t> tokenizer;
 };
 

@@ -37,6 +37,14 @@ private:
   SmallVector<llvm::Constant *> values;
 };
 
+// An array in the object; at least one entry.
+llvm::Constant *makeTable(llvm::Module &object, ArrayRef<llvm::Constant *> entries) {
+  llvm::Constant *table = llvm::ConstantArray::get(
+      llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
+  return new llvm::GlobalVariable(object, table->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                  table);
+}
+
 llvm::Constant *declareProgram(llvm::Module &object, const Twine &name) {
   llvm::Type *pointer = llvm::PointerType::getUnqual(object.getContext());
   auto type = llvm::FunctionType::get(llvm::Type::getVoidTy(object.getContext()),
@@ -44,6 +52,26 @@ llvm::Constant *declareProgram(llvm::Module &object, const Twine &name) {
   auto *function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, object);
   function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   return function;
+}
+
+// What a program gives beside `result`: how many, and a table of tenon_hidden.
+std::pair<int64_t, llvm::Constant *> getHiddens(llvm::Module &object, sched::ProgramOp program,
+                                                StringRef result) {
+  SmallVector<llvm::Constant *> hiddens;
+  if (program)
+    program.walk([&](sched::OutputOp output) {
+      if (output.getName() == result)
+        return;
+      auto buffer = output.getBuffer().getDefiningOp<sched::BufferOp>();
+      hiddens.push_back(Fields(object)
+                            .text(output.getName())
+                            .i64(*buffer.getOffset())
+                            .i64(sched::getColumns(buffer.getType()))
+                            .make());
+    });
+  if (hiddens.empty())
+    return {0, llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(object.getContext()))};
+  return {hiddens.size(), makeTable(object, hiddens)};
 }
 
 tenon_dtype getCacheType(Type element) {
@@ -63,50 +91,52 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                     ArrayRef<VariantInfo> variants) {
   llvm::LLVMContext &context = object.getContext();
   SmallVector<llvm::Constant *> entries;
+  auto declare = [&](StringRef phase, const VariantInfo &variant) -> llvm::Constant * {
+    if (!module.lookupSymbol<sched::ProgramOp>(phase))
+      return llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
+    return declareProgram(object, "tenon_" + phase + "_" + variant.suffix);
+  };
   for (const VariantInfo &variant : variants)
     entries.push_back(Fields(object)
                           .text(variant.name)
                           .text(variant.features)
-                          .add(declareProgram(object, "tenon_prefill_" + variant.suffix))
-                          .add(declareProgram(object, "tenon_decode_" + variant.suffix))
+                          .add(declare("prefill", variant))
+                          .add(declare("decode", variant))
                           .i64(variant.scratchBytes)
+                          .add(declare("encode", variant))
                           .make());
-  llvm::Constant *table = llvm::ConstantArray::get(
-      llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
-  auto *variantTable = new llvm::GlobalVariable(object, table->getType(), true,
-                                                llvm::GlobalValue::PrivateLinkage, table);
 
-  llm::CacheType cache;
-  int64_t layers = 0, hiddenWidth = 0;
-  SmallVector<uint64_t> hidden;
+  llm::CacheType cache, memory;
+  int64_t layers = 0, memoryLayers = 0;
   module.walk([&](sched::CacheOp op) {
-    cache = op.getType();
-    layers = std::max<int64_t>(layers, op.getLayer() + 1);
+    bool isMemory = op.getType().getMemory();
+    (isMemory ? memory : cache) = op.getType();
+    int64_t &count = isMemory ? memoryLayers : layers;
+    count = std::max<int64_t>(count, op.getLayer() + 1);
   });
   auto prefill = module.lookupSymbol<sched::ProgramOp>("prefill");
-  if (prefill)
-    prefill.walk([&](sched::OutputOp output) {
-      if (!output.getName().starts_with("hidden"))
-        return;
-      hidden.push_back(*output.getBuffer().getDefiningOp<sched::BufferOp>().getOffset());
-      hiddenWidth = sched::getColumns(output.getBuffer().getType());
-    });
-  llvm::Constant *hiddenTable =
-      llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
-  if (!hidden.empty()) {
-    llvm::Constant *offsets = llvm::ConstantDataArray::get(context, hidden);
-    hiddenTable = new llvm::GlobalVariable(object, offsets->getType(), true,
-                                           llvm::GlobalValue::PrivateLinkage, offsets);
-  }
+  auto encode = module.lookupSymbol<sched::ProgramOp>("encode");
+
+  // Dynamic scaling keeps cached keys; frequencies in two rows do not go together.
+  int64_t recomputeBeyond = 0;
+  bool keysByLength = false;
+  module.walk([&](llm::RopeAnglesOp op) {
+    keysByLength |= op.getOriginal() != 0;
+    if (op.getFrequencies().getType().getRank() == 2)
+      recomputeBeyond = op.getOriginal();
+  });
 
   auto attribute = [&](StringRef name) {
-    return module->getAttrOfType<IntegerAttr>(name).getInt();
+    auto number = module->getAttrOfType<IntegerAttr>(name);
+    return number ? number.getInt() : 0;
   };
   ArenaSize arena = getArenaSize(module);
+  auto outputs = getHiddens(object, prefill ? prefill : encode, "logits");
+  auto encoderOutputs = getHiddens(object, prefill ? encode : sched::ProgramOp(), "memory");
   llvm::Constant *compiled = Fields(object)
                                  .i32(TENON_KERNEL_ABI)
                                  .i32(variants.size())
-                                 .add(variantTable)
+                                 .add(makeTable(object, entries))
                                  .text(target)
                                  .i32(maxThreads)
                                  .i32(attribute("llm.vocab"))
@@ -119,9 +149,16 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i64(cache ? getBlockBytes(cache) : 0)
                                  .i64(getWeightBytes(module))
                                  .i64(digestPlaceholder)
-                                 .i32(hidden.size())
-                                 .i32(hiddenWidth)
-                                 .add(hiddenTable)
+                                 .i64(outputs.first)
+                                 .add(outputs.second)
+                                 .i32(recomputeBeyond)
+                                 .i32(keysByLength)
+                                 .i64(encoderOutputs.first)
+                                 .add(encoderOutputs.second)
+                                 .i32(memoryLayers)
+                                 .i32(attribute("llm.encoder_vocab"))
+                                 .i64(memory ? getBlockBytes(memory) : 0)
+                                 .i64(attribute("llm.token_types"))
                                  .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,

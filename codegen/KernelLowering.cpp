@@ -3,7 +3,7 @@
 // Every kernel becomes two functions. The inner one is built in MLIR over memrefs:
 //
 //   func.func @NAME.body(batch: ids, positions, sequence_of, starts, lengths, block_table,
-//   scored_rows,
+//                        scored_rows, types, memory_lengths, memory_table,
 //                        operands: rows memref<?xCxf32, strided<[?, 1]>>, weight memref<NxKxf32>,
 //                        cache: k and v, results: rows)
 //
@@ -154,7 +154,8 @@ llvm::Expected<SmallVector<Type>> getArgumentTypes(OpBuilder &builder,
 
   SmallVector<Type> types(5, getFieldType(builder));
   types.push_back(getFieldType(builder, /*rank=*/2));
-  types.push_back(getFieldType(builder));
+  types.append(3, getFieldType(builder));
+  types.push_back(getFieldType(builder, /*rank=*/2));
   int caches = 0;
   for (Type input : type.getInputs().drop_front()) {
     if (auto rows = dyn_cast<RankedTensorType>(input)) {
@@ -215,7 +216,8 @@ LogicalResult buildBody(OpBuilder &builder, sched::KernelOp op, ArrayRef<Type> t
   ReferenceMapping mapping;
   ReferenceBatch batch;
   for (Value *field : {&batch.ids, &batch.positions, &batch.sequenceOf, &batch.starts,
-                       &batch.lengths, &batch.blockTable, &batch.scoredRows})
+                       &batch.lengths, &batch.blockTable, &batch.scoredRows, &batch.types,
+                       &batch.memoryLengths, &batch.memoryTable})
     *field = next();
   Block &body = op.getBody().front();
   mapping.map(body.getArgument(0), batch);
@@ -433,6 +435,10 @@ private:
     addDense(field(offsetof(tenon_batch, block_table)),
              {sequences, count(offsetof(tenon_batch, max_blocks))});
     addDense(field(offsetof(tenon_batch, scored_rows)), scored);
+    addDense(field(offsetof(tenon_batch, types)), tokens);
+    addDense(field(offsetof(tenon_batch, memory_lengths)), sequences);
+    addDense(field(offsetof(tenon_batch, memory_table)),
+             {sequences, count(offsetof(tenon_batch, memory_max_blocks))});
   }
 
   // io[index]
@@ -450,7 +456,9 @@ private:
   }
 
   void addCache(llm::CacheType type, llvm::Value *data) {
-    llvm::Value *blocks = load(b.getInt64Ty(), env, offsetof(tenon_env, cache_blocks));
+    llvm::Value *blocks = load(b.getInt64Ty(), env,
+                               type.getMemory() ? offsetof(tenon_env, memory_blocks)
+                                                : offsetof(tenon_env, cache_blocks));
     auto add = [&](llvm::Value *first, int64_t dim) {
       addStrided(first,
                  {blocks, constant(type.getHeads()), constant(TENON_BLOCK_TOKENS), constant(dim)},

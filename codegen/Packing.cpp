@@ -25,19 +25,22 @@ public:
   Group(PackedFormat format, uint8_t *tile, int64_t index)
       : format(format), data(tile + index * tk_group_bytes(int32_t(format))) {}
 
-  // Scale and minimum of the columns of `half` (0 or 1; both halves share them unless S8G16).
+  // Scale and minimum of the columns of `half` (0 or 1; both halves share them unless the format
+  // has groups of 16).
   void setScale(int64_t row, int64_t half, float scale) {
-    if (format == PackedFormat::U4M || format == PackedFormat::U8M)
-      put(data + 2 * row, toFiniteHalf(scale));
-    else if (format == PackedFormat::S8G16 || half == 0)
-      put(data + 64 * half + 4 * row, scale);
+    if (tk_has_min(int32_t(format)))
+      put(data + tk_half_scales(int32_t(format), half) + 2 * row, toFiniteHalf(scale));
+    else
+      put(data + tk_half_scales(int32_t(format), half) + 4 * row, scale);
   }
-  void setMin(int64_t row, float min) { put(data + 32 + 2 * row, toFiniteHalf(min)); }
+  void setMin(int64_t row, int64_t half, float min) {
+    put(data + tk_half_scales(int32_t(format), half) + 32 + 2 * row, toFiniteHalf(min));
+  }
 
   // `code` as stored: unsigned.
   void setCode(int64_t row, int64_t column, uint8_t code) {
-    uint8_t *lines = data + (format == PackedFormat::S8G16 ? 128 : 64);
-    if (format == PackedFormat::U4M)
+    uint8_t *lines = data + tk_scale_bytes(int32_t(format));
+    if (tk_has_nibbles(int32_t(format)))
       lines[column / 8 * 64 + row * 4 + column % 4] |= code << (column % 8 / 4 * 4);
     else
       lines[column / 4 * 64 + row * 4 + column % 4] = code;
@@ -65,7 +68,7 @@ void quantiseWithMin(Group group, int64_t row, int64_t count, const float *value
   float min = halfToFloat(toFiniteHalf(*low));
   float scale = halfToFloat(toFiniteHalf((*high - min) / 15));
   group.setScale(row, 0, scale);
-  group.setMin(row, min);
+  group.setMin(row, 0, min);
   for (int64_t i = 0; i < count; ++i) {
     float code = scale > 0 ? std::nearbyint((values[i] - min) / scale) : 0;
     group.setCode(row, i, uint8_t(std::clamp(code, 0.0f, 15.0f)));
@@ -90,6 +93,8 @@ llvm::StringRef getPackedFormatName(PackedFormat format) {
     return "s8";
   case PackedFormat::S8G16:
     return "s8g16";
+  case PackedFormat::U4MG16:
+    return "u4mg16";
   case PackedFormat::PlainF32:
     return "plain_f32";
   case PackedFormat::PlainF64:
@@ -125,8 +130,14 @@ PackedFormat getPackedFormat(Storage storage) {
   case Storage::Q4_1:
   case Storage::Q4_K:
     return PackedFormat::U4M;
+  case Storage::Q2_K:
+  case Storage::Q3_K:
+    return PackedFormat::U4MG16;
+  case Storage::Q5_0:
   case Storage::Q8_0:
+  case Storage::IQ4_NL:
     return PackedFormat::S8;
+  case Storage::Q5_1:
   case Storage::Q5_K:
     return PackedFormat::U8M;
   case Storage::Q6_K:
@@ -175,10 +186,10 @@ void packTile(PackedFormat format, int64_t rows, int64_t cols, const GroupedRows
   assert(rows >= 1 && rows <= TileRows && "a tile has 16 rows");
   assert(cols % groups.groupSize == 0 && "groups are whole");
   std::memset(tile, 0, getPackedTileBytes(format, cols));
-  bool unsignedCodes = format == PackedFormat::U4M || format == PackedFormat::U8M;
+  bool unsignedCodes = tk_has_min(int32_t(format)), nibbles = tk_has_nibbles(int32_t(format));
   // What is added to a signed code to store it.
-  int bias = groups.hasMin ? 0 : format == PackedFormat::U4M ? 8 : 128;
-  assert((unsignedCodes ? groups.hasMin || bias == 8 : !groups.hasMin) &&
+  int bias = groups.hasMin ? 0 : nibbles ? 8 : 128;
+  assert((unsignedCodes ? groups.hasMin || nibbles : !groups.hasMin) &&
          "codes that the format cannot hold");
   int64_t perRow = cols / groups.groupSize;
   for (int64_t r = 0; r < rows; ++r) {
@@ -188,11 +199,11 @@ void packTile(PackedFormat format, int64_t rows, int64_t cols, const GroupedRows
       Group group(format, tile, column / TK_GROUP);
       group.setScale(r, half, scale);
       if (unsignedCodes)
-        group.setMin(r, groups.hasMin ? groups.mins[r * perRow + g] : -8 * scale);
+        group.setMin(r, half, groups.hasMin ? groups.mins[r * perRow + g] : -8 * scale);
     }
     for (int64_t c = 0; c < cols; ++c) {
       uint8_t code = groups.codes[r * cols + c] + bias;
-      assert((format != PackedFormat::U4M || code < 16) && "a 4-bit code");
+      assert((!nibbles || code < 16) && "a 4-bit code");
       assert((format != PackedFormat::U8M || code < 128) && "a 7-bit code");
       Group(format, tile, c / TK_GROUP).setCode(r, c % TK_GROUP, code);
     }
@@ -229,16 +240,16 @@ template <class T> T get(const uint8_t *at) {
 
 // One element of a group of 32 columns: scale · code + min.
 float readGroup(PackedFormat format, const uint8_t *group, int64_t row, int64_t column) {
-  const uint8_t *lines = group + (format == PackedFormat::S8G16 ? 128 : 64);
+  const uint8_t *lines = group + tk_scale_bytes(int32_t(format));
+  const uint8_t *scales = group + tk_half_scales(int32_t(format), column / 16);
   int64_t place = row * 4 + column % 4;
-  int code = format == PackedFormat::U4M
+  int code = tk_has_nibbles(int32_t(format))
                  ? lines[column / 8 * 64 + place] >> (column % 8 / 4 * 4) & 15
                  : lines[column / 4 * 64 + place];
-  if (format == PackedFormat::U4M || format == PackedFormat::U8M)
-    return halfToFloat(get<uint16_t>(group + 2 * row)) * float(code) +
-           halfToFloat(get<uint16_t>(group + 32 + 2 * row));
-  int64_t half = format == PackedFormat::S8G16 ? column / 16 : 0;
-  return get<float>(group + 64 * half + 4 * row) * float(code - 128);
+  if (tk_has_min(int32_t(format)))
+    return halfToFloat(get<uint16_t>(scales + 2 * row)) * float(code) +
+           halfToFloat(get<uint16_t>(scales + 32 + 2 * row));
+  return get<float>(scales + 4 * row) * float(code - 128);
 }
 
 } // namespace

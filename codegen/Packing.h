@@ -3,8 +3,19 @@
 //
 //   stored rows ─▶ packTile ─▶ tile bytes ─▶ file          for each 16 rows
 //
-// A quantised tensor keeps its codes: they are laid out anew, not rounded again (getPackedFormat
-// tells the format that can hold them). Scales and minimums of U4M and U8M become f16.
+// A quantised tensor keeps its codes: they are laid out anew, not rounded again, in the narrowest
+// format that can hold them. Bits of an element, scales included, in the file and packed:
+//
+//   q4_0, q4_1, q4_k     4.5 to 5     U4M       5
+//   q2_k, q3_k           2.6, 3.4     U4MG16    6
+//   q5_1, q5_k           6, 5.5       U8M       9
+//   q5_0, q8_0           5.5, 8.5     S8        9
+//   iq4_nl               4.5          S8        9      its 16 levels are integers of 8 bits
+//   q6_k                 6.6          S8G16    10
+//
+// Scales and minimums of the formats with a minimum (U..) become f16. Those of the K types,
+// products of a half and a small integer, are rounded by that (1 in 2048 at most, where they are
+// not very small); all others are exact.
 #ifndef TENON_CODEGEN_PACKING_H
 #define TENON_CODEGEN_PACKING_H
 
@@ -23,6 +34,7 @@ enum class PackedFormat {
   U8M = TK_U8M,
   S8 = TK_S8,
   S8G16 = TK_S8G16,
+  U4MG16 = TK_U4MG16,
   PlainF32 = TK_PLAIN_F32, // row-major; never packed by the functions below
   PlainF64 = TK_PLAIN_F64,
 };
@@ -51,11 +63,12 @@ struct GroupedRows {
 // Each packTile writes one whole tile, padding included. 1 <= rows <= 16.
 
 // `values` is row-major [rows][cols]. S8 quantises to groups of 32 symmetrically, U4M with a
-// minimum; U8M and S8G16 are made of stored groups only.
+// minimum; the others are made of stored groups only.
 void packTile(PackedFormat format, int64_t rows, int64_t cols, const float *values, uint8_t *tile);
 
-// Formats: 4-bit codes (with a minimum, or signed) to U4M, signed 8-bit to S8 or, in groups of 16,
-// to S8G16, unsigned codes up to 127 to U8M. cols must be a multiple of groupSize.
+// Formats: 4-bit codes (with a minimum, or signed) to U4M, signed 8-bit to S8, unsigned codes up to
+// 127 to U8M; in groups of 16, 4-bit codes to U4MG16 and signed 8-bit to S8G16. cols must be a
+// multiple of groupSize.
 void packTile(PackedFormat format, int64_t rows, int64_t cols, const GroupedRows &groups,
               uint8_t *tile);
 

@@ -45,8 +45,9 @@ public:
     llvm::Value *batch = loadPointer(env, offsetof(tenon_env, batch));
     tokens = loadInt32(batch, offsetof(tenon_batch, tokens));
     scored = loadInt32(batch, offsetof(tenon_batch, scored));
-    cacheBlocks =
-        builder.CreateLoad(builder.getInt64Ty(), at(env, offsetof(tenon_env, cache_blocks)));
+    cacheBlocks = loadInt64(env, offsetof(tenon_env, cache_blocks));
+    memoryCache = loadPointer(env, offsetof(tenon_env, memory_cache));
+    memoryBlocks = loadInt64(env, offsetof(tenon_env, memory_blocks));
     barrier = loadPointer(loadPointer(env, offsetof(tenon_env, services)),
                           offsetof(tenon_services, barrier));
     // Buffers of scored rows lie behind those of tokens.
@@ -82,8 +83,10 @@ private:
         })
         .Case([&](sched::CacheOp layer) {
           int64_t stride = layer.getLayer() * getBlockBytes(layer.getType());
-          pointers[layer] =
-              builder.CreatePtrAdd(cache, builder.CreateMul(cacheBlocks, builder.getInt64(stride)));
+          bool isMemory = layer.getType().getMemory();
+          pointers[layer] = builder.CreatePtrAdd(
+              isMemory ? memoryCache : cache,
+              builder.CreateMul(isMemory ? memoryBlocks : cacheBlocks, builder.getInt64(stride)));
         })
         .Case([&](sched::BarrierOp) {
           auto type = llvm::FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);
@@ -142,6 +145,9 @@ private:
   llvm::Value *loadPointer(llvm::Value *base, int64_t offset) {
     return builder.CreateLoad(builder.getPtrTy(), at(base, offset));
   }
+  llvm::Value *loadInt64(llvm::Value *base, int64_t offset) {
+    return builder.CreateLoad(builder.getInt64Ty(), at(base, offset));
+  }
   llvm::Value *loadInt32(llvm::Value *base, int64_t offset) {
     return builder.CreateSExt(builder.CreateLoad(builder.getInt32Ty(), at(base, offset)),
                               builder.getInt64Ty());
@@ -160,6 +166,7 @@ private:
   llvm::IRBuilder<> builder;
   llvm::Function *function;
   llvm::Value *env, *arena, *weights, *cache;
+  llvm::Value *memoryCache, *memoryBlocks;
   llvm::Value *tokens, *scored, *cacheBlocks, *barrier, *scoredArena, *io;
   llvm::DenseMap<Value, llvm::Value *> pointers;
   llvm::StringMap<llvm::Function *> specialised;

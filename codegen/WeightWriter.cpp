@@ -1,7 +1,7 @@
 // See WeightWriter.h.
 //
 //   pack ◀─ concat ◀─ deinterleave, slice, transpose ◀─ weight        rows are pulled from right to
-//   left, 16 at a time
+//   left, 16 at a time; tables are computed where they are asked for
 #include "codegen/WeightWriter.h"
 #include "codegen/Error.h"
 #include "codegen/Packing.h"
@@ -113,10 +113,24 @@ private:
         .Case([&](WeightTransposeOp op) { return readTransposed(op, first, count, rows); })
         .Case([&](RopeFrequenciesOp op) -> llvm::Error {
           SmallVector<double> table = op.evaluate();
-          const auto *bytes = reinterpret_cast<const uint8_t *>(table.data());
-          rows = {Storage::F64, {bytes, bytes + table.size() * sizeof(double)}};
+          int64_t stride = op.getResult().getType().getColumns() * int64_t(sizeof(double));
+          const auto *bytes = reinterpret_cast<const uint8_t *>(table.data()) + first * stride;
+          rows = {Storage::F64, {bytes, bytes + count * stride}};
           return llvm::Error::success();
         })
+        .Case([&](SinusoidalOp op) -> llvm::Error {
+          SmallVector<float> table = op.evaluate(first, count);
+          const auto *bytes = reinterpret_cast<const uint8_t *>(table.data());
+          rows = {Storage::F32, {bytes, bytes + table.size() * sizeof(float)}};
+          return llvm::Error::success();
+        })
+        .Case([&](AlibiOp op) -> llvm::Error {
+          rows = {Storage::F32, {}};
+          for (int64_t head = first; head < first + count; ++head)
+            appendFloats(rows, op.evaluate(head));
+          return llvm::Error::success();
+        })
+        .Case([&](RelativeBiasOp op) { return readRelativeBias(op, first, count, rows); })
         .Default([&](Operation *op) {
           return internal("no recipe for " + op->getName().getStringRef());
         });
@@ -242,6 +256,30 @@ private:
       append(rows, {turned.storage, {begin, begin + run * stride}});
       first += run;
       count -= run;
+    }
+    return llvm::Error::success();
+  }
+
+  static void appendFloats(Rows &rows, ArrayRef<float> values) {
+    const auto *bytes = reinterpret_cast<const uint8_t *>(values.data());
+    rows.bytes.insert(rows.bytes.end(), bytes, bytes + values.size() * sizeof(float));
+  }
+
+  // Rows are columns of the small matrix of buckets, which is read each time.
+  llvm::Error readRelativeBias(RelativeBiasOp op, int64_t first, int64_t count, Rows &rows) {
+    WeightType type = op.getInput().getType();
+    Rows buckets;
+    if (llvm::Error error = read(op.getInput(), 0, type.getRows(), buckets))
+      return error;
+    convertRows(buckets, type.getRows(), type.getColumns(), Storage::F32);
+    const auto *values = reinterpret_cast<const float *>(buckets.bytes.data());
+    rows = {Storage::F32, {}};
+    std::vector<float> row(op.getResult().getType().getColumns());
+    for (int64_t head = first; head < first + count; ++head) {
+      for (auto [n, entry] : llvm::enumerate(row))
+        entry = values[op.getBucket(int64_t(n) - int64_t(op.getMaxDistance())) * type.getColumns() +
+                       head];
+      appendFloats(rows, row);
     }
     return llvm::Error::success();
   }

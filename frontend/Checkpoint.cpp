@@ -121,6 +121,9 @@ llvm::Expected<StoredTensor> Checkpoint::resolve(const std::string &stem, const 
     found[1] *= found[0];
     found.erase(found.begin());
   }
+  // A vector may be stored as a matrix of one row.
+  if (whole.size() == 1 && found.size() == 2 && found[0] == 1)
+    found.erase(found.begin());
   if (found != whole)
     return failAt(file, "tensor '" + stored->name + "' has shape " + printShape(info->shape) +
                             ", expected " + printShape(whole));

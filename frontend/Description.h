@@ -20,6 +20,7 @@ struct Description {
   Value tokenizer; // "weights", a path, or null
   std::vector<int64_t> eos;
   std::vector<std::string> stop;
+  std::optional<int64_t> decoderStart;
   std::vector<std::string> files; // what was read
 };
 

@@ -26,6 +26,8 @@ static std::string computeDigest(const Description &description, const Value &pa
   add(parameters.print());
   for (int64_t id : description.eos)
     add(std::to_string(id));
+  if (description.decoderStart)
+    add("decoder start " + std::to_string(*description.decoderStart));
   for (const std::string &text : description.stop)
     add(text);
   add(description.weightsSha256);
@@ -50,6 +52,9 @@ llvm::Expected<Model> loadModel(mlir::MLIRContext &context, StringRef path,
   llvm::Expected<Value> parameters = bindParameters(*description, options);
   if (!parameters)
     return parameters.takeError();
+  for (StringRef limit : {"vocab", "context"}) // whose defaults may be null
+    if (!parameters->find(limit)->asInteger())
+      return failAt(description->place, "'" + limit + "' is missing; accepted: an integer");
 
   llvm::Expected<WeightsFile> weights = openWeightsOf(*description, options);
   if (!weights)
@@ -85,6 +90,7 @@ llvm::Expected<Model> loadModel(mlir::MLIRContext &context, StringRef path,
   model.parameters = graph->parameters;
   model.eos = description->eos;
   model.stop = description->stop;
+  model.decoderStart = description->decoderStart;
   model.tokenizer = std::move(*tokenizer);
   model.digest = computeDigest(*description, *parameters, model, graph->tensors);
   model.files = description->files;

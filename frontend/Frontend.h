@@ -51,7 +51,8 @@ struct Model {
   int64_t parameters = 0; // elements of all weights, a tied one counted once
   std::vector<int64_t> eos;
   std::vector<std::string> stop;
-  std::vector<uint8_t> tokenizer; // blob; empty without one
+  std::optional<int64_t> decoderStart; // what an encoder-decoder's answers begin with
+  std::vector<uint8_t> tokenizer;      // blob; empty without one
   // SHA-256 over the architecture, the parameters, the tokenizer and which tensors there are.
   std::string digest;
   // What was read, for a cache that wants to know whether anything has changed.

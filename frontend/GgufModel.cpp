@@ -82,23 +82,27 @@ static llvm::Expected<Architecture> findByGgufName(const GgufFile &file, StringR
 }
 
 // Parameters that follow from what tensors there are.
-//   from_tensors: {vocab: {rows_of: token_embd.weight}, tie_embeddings: {lacks: output.weight}}
+//   from_tensors: {vocab: {rows_of: token_embd.weight}, tie_embeddings: {lacks: output.weight},
+//                  bias: {has: blk.0.attn_q.bias}}
 static llvm::Error addFromTensors(const GgufFile &file, const Value &rules, Value &config) {
   if (!rules.asMap())
     return failAt(rules.place, "'from_tensors' must be a map");
   Place place = Place::inFile(file.getName());
   for (const Entry &rule : *rules.asMap()) {
     const Value *rowsOf = rule.value.find("rows_of"), *lacks = rule.value.find("lacks");
-    const Value *name = rowsOf ? rowsOf : lacks;
+    const Value *name = rowsOf ? rowsOf : lacks ? lacks : rule.value.find("has");
     if (!name || !name->asString())
-      return failAt(rule.place, "'" + rule.key + "' must be {rows_of: TENSOR} or {lacks: TENSOR}");
+      return failAt(rule.place, "'" + rule.key +
+                                    "' must be {rows_of: TENSOR}, {has: TENSOR} or "
+                                    "{lacks: TENSOR}");
     const TensorInfo *tensor = file.find(*name->asString());
     // A tensor that is there in an unreadable format is there.
     if (!tensor && !file.explain(*name->asString()).empty())
       return failAt(place, file.explain(*name->asString()));
     if (rowsOf && (!tensor || tensor->shape.size() != 2))
       return failAt(place, "matrix '" + *name->asString() + "' is missing");
-    Value value = rowsOf ? Value(tensor->shape[0], place) : Value(!tensor, place);
+    Value value =
+        rowsOf ? Value(tensor->shape[0], place) : Value(bool(tensor) != bool(lacks), place);
     const Value *given = config.findPath(rule.key);
     if (given && !(*given == value))
       return failAt(given->place, "'" + rule.key + "' is " + given->print() +
@@ -140,6 +144,11 @@ llvm::Expected<Description> describeGguf(StringRef path, const ModelOptions &opt
   if (!config)
     return config.takeError();
   description.config = std::move(*config);
+  // What is so in every file of this kind.
+  if (const Value *set = section.find("set"); set && set->asMap())
+    for (const Entry &entry : *set->asMap())
+      description.config.setPath(entry.key, Value(entry.value.data, description.place),
+                                 entry.place);
   if (const Value *rules = section.find("from_tensors"))
     if (llvm::Error error = addFromTensors(file, *rules, description.config))
       return error;

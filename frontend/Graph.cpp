@@ -5,8 +5,14 @@
 //       - rms_norm: {...}
 //       - linear: {...}
 //
-// `repeat`, `sequence`, `residual`, `let`, `get`, `mark` and `when` are the frontend's own. Every
-// other mnemonic is an operation with TemplateOpInterface, of which nothing else is known here.
+// `repeat`, `sequence`, `residual`, `let`, `get`, `mark`, `encoder` and `when` are the frontend's
+// own. Every other mnemonic is an operation with TemplateOpInterface, of which nothing else is known
+// here.
+//
+// An encoder becomes a function of its own, whose result is an argument of the decoder:
+//
+//   - encoder: [nodes]          func @encoder(%batch) -> "memory"
+//   - nodes                     func @main(%batch, %memory) -> "logits"
 #include "frontend/Graph.h"
 #include "frontend/Expression.h"
 #include "ir/LLM.h"
@@ -15,6 +21,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
@@ -67,6 +74,9 @@ private:
   LogicalResult addMark(const Value &name);
   LogicalResult addNames(const Value &branches);
   LogicalResult recall(const Value &name);
+  LogicalResult addEncoder(const Value &nodes);
+  // Returns the stream, as `result`, and what is marked.
+  LogicalResult finish(func::FuncOp function, StringRef result, const Place &place);
   // The operation that a mnemonic names, or the error that lists all.
   FailureOr<TemplateOpInterface::Concept *> lookUp(const Entry &node);
 
@@ -81,10 +91,12 @@ private:
   OpBuilder builder;
   Scope scope;
   TensorResolver resolve;
-  mlir::Value stream, batch;
+  mlir::Value stream, batch, memory;
+  bool emitMarks = false;
   // Stands for the stream where a graph wrongly begins with an operation that needs one.
   Block scratch;
-  llvm::StringMap<mlir::Value> weights, named;
+  llvm::StringMap<mlir::Value> weights, named; // of the current function
+  llvm::StringSet<> tensorNames;
   std::vector<TensorInfo> tensors;
   std::vector<std::pair<std::string, mlir::Value>> marks;
   std::string error; // the first
@@ -101,6 +113,7 @@ public:
   OpBuilder &getBuilder() override { return graph.builder; }
   Location getLoc() override { return loc; }
   mlir::Value getBatch() override { return graph.batch; }
+  mlir::Value getMemory() override { return graph.memory; }
   mlir::Value getStream() override {
     if (stream)
       return stream;
@@ -140,8 +153,12 @@ public:
       return value.asString() ? std::optional(*value.asString()) : std::nullopt;
     });
   }
+  bool isText(StringRef key) override {
+    FailureOr<std::optional<Value>> value = get(key);
+    return succeeded(value) && *value && (*value)->asString();
+  }
   FailureOr<DictionaryAttr> getMap(StringRef key) override;
-  FailureOr<mlir::Value> getBranch(StringRef key) override;
+  FailureOr<mlir::Value> getBranch(StringRef key, mlir::Value from) override;
   FailureOr<mlir::Value> getWeight(StringRef key, StringRef suffix,
                                    ArrayRef<int64_t> shape) override;
   FailureOr<mlir::Value> getStack(StringRef key, StringRef suffix, int64_t count,
@@ -238,20 +255,25 @@ FailureOr<DictionaryAttr> Arguments::getMap(StringRef key) {
           builder.getNamedAttr(entry.key, builder.getF64FloatAttr(entry.value.getNumber())));
     else if (const std::string *text = entry.value.asString())
       attributes.push_back(builder.getNamedAttr(entry.key, builder.getStringAttr(*text)));
+    else if (const Value::List *list = entry.value.asList();
+             list && llvm::all_of(*list, [](const Value &item) { return item.isNumber(); }))
+      attributes.push_back(builder.getNamedAttr(
+          entry.key, builder.getF64ArrayAttr(llvm::map_to_vector(
+                         *list, [](const Value &item) { return item.getNumber(); }))));
     else
       return graph.fail(entry.value.place, node.key + "." + key + ": '" + entry.key +
-                                               "' must be a number or text, got " +
+                                               "' must be a number, text or numbers, got " +
                                                entry.value.describe());
   }
   return attributes.empty() ? DictionaryAttr() : builder.getDictionaryAttr(attributes);
 }
 
-FailureOr<mlir::Value> Arguments::getBranch(StringRef key) {
+FailureOr<mlir::Value> Arguments::getBranch(StringRef key, mlir::Value from) {
   note(key);
   const Value *nodes = node.value.find(key);
   if (!nodes || nodes->isNull())
     return error("", "'" + key + "' is missing; accepted: a list of nodes");
-  llvm::SaveAndRestore saved(graph.stream, getStream());
+  llvm::SaveAndRestore saved(graph.stream, from ? from : getStream());
   if (failed(graph.addNodes(*nodes, key)))
     return failure();
   return graph.stream;
@@ -332,7 +354,8 @@ FailureOr<mlir::Value> Arguments::findWeight(StringRef key, const std::string &s
   if (stored->deinterleaveHeads)
     weight =
         llm::WeightDeinterleaveOp::create(builder, loc, type, weight, stored->deinterleaveHeads);
-  graph.tensors.push_back({name, SmallVector<int64_t, 4>(shape), stored->storage});
+  if (graph.tensorNames.insert(name).second)
+    graph.tensors.push_back({name, SmallVector<int64_t, 4>(shape), stored->storage});
   return weight;
 }
 
@@ -389,6 +412,8 @@ LogicalResult GraphBuilder::addNode(const Value &node) {
     return addNames(entry.value);
   if (entry.key == "get")
     return recall(entry.value);
+  if (entry.key == "encoder")
+    return addEncoder(entry.value);
   if (entry.key != "residual")
     return addOperation(entry);
 
@@ -473,6 +498,37 @@ LogicalResult GraphBuilder::recall(const Value &name) {
   return success();
 }
 
+LogicalResult GraphBuilder::addEncoder(const Value &nodes) {
+  if (stream || memory || depth > 1)
+    return fail(nodes.place, "encoder: must be the first node of the graph");
+  auto main = cast<func::FuncOp>(batch.getParentBlock()->getParentOp());
+  Type batchType = batch.getType();
+  auto saved = builder.saveInsertionPoint();
+  builder.setInsertionPoint(main);
+  auto function = func::FuncOp::create(builder, getLoc(nodes.place), "encoder",
+                                       builder.getFunctionType(batchType, {}));
+  builder.setInsertionPointToEnd(function.addEntryBlock());
+  batch = function.getArgument(0);
+  if (failed(addNodes(nodes, "encoder")))
+    return failure();
+  if (!stream)
+    return fail(nodes.place, "encoder: has no nodes");
+  Type rows = stream.getType();
+  if (failed(finish(function, "memory", nodes.place)))
+    return failure();
+
+  builder.restoreInsertionPoint(saved);
+  batch = main.getArgument(0);
+  stream = nullptr;
+  weights.clear();
+  named.clear();
+  marks.clear();
+  if (failed(main.insertArgument(1, rows, {}, main.getLoc())))
+    return failure();
+  memory = main.getArgument(1);
+  return success();
+}
+
 FailureOr<TemplateOpInterface::Concept *> GraphBuilder::lookUp(const Entry &node) {
   MLIRContext *context = builder.getContext();
   bool dotted = StringRef(node.key).contains('.');
@@ -497,7 +553,7 @@ FailureOr<TemplateOpInterface::Concept *> GraphBuilder::lookUp(const Entry &node
   }
   llvm::sort(known);
   return fail(node.place, "unknown node '" + node.key +
-                              "'; accepted: repeat, residual, sequence, let, get, mark, " +
+                              "'; accepted: repeat, residual, sequence, let, get, mark, encoder, " +
                               llvm::join(known, ", "));
 }
 
@@ -536,9 +592,45 @@ std::vector<std::string> numberMarks(ArrayRef<std::pair<std::string, mlir::Value
   return names;
 }
 
+LogicalResult GraphBuilder::finish(func::FuncOp function, StringRef result, const Place &place) {
+  SmallVector<mlir::Value> results = {stream};
+  std::vector<std::string> names = {result.str()};
+  if (emitMarks) {
+    llvm::StringMap<int64_t> widths;
+    for (const auto &[name, value] : marks) {
+      int64_t width = llm::getColumns(value), first = widths.try_emplace(name, width).first->second;
+      if (width != first)
+        return fail(place, "--emit-hidden: '" + name + "' marks values of " + Twine(first) +
+                               " and of " + Twine(width) +
+                               " columns; one width for a name is accepted");
+    }
+    llvm::append_range(results, llvm::make_second_range(marks));
+    llvm::append_range(names, numberMarks(marks));
+  }
+  func::ReturnOp::create(builder, function.getLoc(), results);
+  function.setFunctionType(
+      builder.getFunctionType(function.getArgumentTypes(), ValueRange(results).getTypes()));
+  for (auto [i, name] : llvm::enumerate(names))
+    function.setResultAttr(i, "llm.result", builder.getStringAttr(name));
+  return success();
+}
+
+// What an encoder's token ids, and token types, have to be below.
+static void setTableSizes(ModuleOp module) {
+  auto set = [&](StringRef attribute, llm::WeightType table) {
+    auto known = module->getAttrOfType<IntegerAttr>(attribute);
+    int64_t rows = known ? std::min(known.getInt(), table.getRows()) : table.getRows();
+    module->setAttr(attribute, Builder(module.getContext()).getI64IntegerAttr(rows));
+  };
+  if (auto encoder = module.lookupSymbol<func::FuncOp>("encoder"))
+    encoder.walk([&](llm::EmbeddingOp op) { set("llm.encoder_vocab", op.getTable().getType()); });
+  module.walk([&](llm::TypeEmbeddingOp op) { set("llm.token_types", op.getTable().getType()); });
+}
+
 llvm::Expected<Graph> GraphBuilder::build(const Architecture &architecture,
                                           const GraphOptions &options) {
   MLIRContext *context = builder.getContext();
+  emitMarks = options.emitMarks;
   context->loadDialect<func::FuncDialect, llm::LLMDialect>();
   // Verifiers speak through diagnostics; the first is the error.
   ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
@@ -560,26 +652,11 @@ llvm::Expected<Graph> GraphBuilder::build(const Architecture &architecture,
   bool built = succeeded(addNodes(architecture.getGraph(), "graph"));
   if (built && !stream)
     (void)fail(architecture.getGraph().place, "the graph is empty");
-  if (!error.empty() || !built)
+  if (built && memory && memory.use_empty())
+    (void)fail(architecture.getGraph().place,
+               "no attention reads the encoder's memory; accepted: attention: {over: memory, ...}");
+  if (!error.empty() || !built || failed(finish(function, "logits", architecture.getGraph().place)))
     return llvm::createStringError(error);
-
-  SmallVector<mlir::Value> results = {stream};
-  std::vector<std::string> names = {"logits"};
-  if (options.emitMarks) {
-    for (const auto &[name, value] : marks)
-      if (value.getType() != marks.front().second.getType())
-        return failAt(architecture.getGraph().place,
-                      "--emit-hidden: '" + name + "' has " + Twine(llm::getColumns(value)) +
-                          " columns and '" + marks.front().first + "' " +
-                          Twine(llm::getColumns(marks.front().second)) +
-                          "; hidden states of one width are accepted");
-    llvm::append_range(results, llvm::make_second_range(marks));
-    llvm::append_range(names, numberMarks(marks));
-  }
-  func::ReturnOp::create(builder, loc, results);
-  function.setFunctionType(builder.getFunctionType(batchType, ValueRange(results).getTypes()));
-  for (auto [i, name] : llvm::enumerate(names))
-    function.setResultAttr(i, "llm.result", builder.getStringAttr(name));
 
   auto setNumber = [&](StringRef attribute, StringRef parameter) {
     graph.module->getOperation()->setAttr(
@@ -590,6 +667,7 @@ llvm::Expected<Graph> GraphBuilder::build(const Architecture &architecture,
   setNumber("llm.vocab", "vocab");
   if (failed(verify(*graph.module)))
     return llvm::createStringError(error);
+  setTableSizes(*graph.module);
 
   graph.parameters = 0;
   for (const TensorInfo &tensor : tensors)

@@ -82,16 +82,21 @@ llvm::Expected<Description> describeHuggingFace(StringRef directory, const Model
     generation = std::move(*read);
     description.files.push_back(generationFile);
   }
-  for (const Value *source : {&std::as_const(generation), &std::as_const(*config)}) {
-    const Value *eos = source->find("eos_token_id");
-    if (!eos || eos->isNull())
-      continue;
-    llvm::Expected<std::vector<int64_t>> ids = readTokenIds(*eos, "eos_token_id");
-    if (!ids)
-      return ids.takeError();
-    description.eos = *ids;
-    break;
-  }
+  auto readIds = [&](StringRef key) -> llvm::Expected<std::vector<int64_t>> {
+    for (const Value *source : {&std::as_const(generation), &std::as_const(*config)})
+      if (const Value *ids = source->find(key); ids && !ids->isNull())
+        return readTokenIds(*ids, key);
+    return std::vector<int64_t>();
+  };
+  llvm::Expected<std::vector<int64_t>> eos = readIds("eos_token_id");
+  if (!eos)
+    return eos.takeError();
+  description.eos = *eos;
+  llvm::Expected<std::vector<int64_t>> start = readIds("decoder_start_token_id");
+  if (!start)
+    return start.takeError();
+  if (!start->empty())
+    description.decoderStart = start->front();
   return description;
 }
 

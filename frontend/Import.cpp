@@ -43,12 +43,15 @@ llvm::Expected<std::string> importModel(StringRef path, const ModelOptions &opti
   auto printList = [&](const auto &items) {
     return "[" + llvm::join(llvm::map_range(items, print), ", ") + "]";
   };
-  if (!description->eos.empty() || !description->stop.empty()) {
-    os << "generation: {eos: " << printList(description->eos);
-    if (!description->stop.empty())
-      os << ", stop: " << printList(description->stop);
-    os << "}\n";
-  }
+  std::vector<std::string> generation;
+  if (!description->eos.empty() || !description->stop.empty())
+    generation.push_back("eos: " + printList(description->eos));
+  if (!description->stop.empty())
+    generation.push_back("stop: " + printList(description->stop));
+  if (description->decoderStart)
+    generation.push_back("decoder_start: " + std::to_string(*description->decoderStart));
+  if (!generation.empty())
+    os << "generation: {" << llvm::join(generation, ", ") << "}\n";
   return text;
 }
 

@@ -45,10 +45,19 @@ static llvm::Error readWeights(const Value &section, Description &description) {
   return llvm::Error::success();
 }
 
-// generation: {eos: [2], stop: ["<|im_end|>"]}
+// generation: {eos: [2], stop: ["<|im_end|>"], decoder_start: 0}
 static llvm::Error readGeneration(const Value &section, Description &description) {
-  if (llvm::Error error = checkKeys(section, "'generation'", {"eos", "stop"}))
+  if (llvm::Error error = checkKeys(section, "'generation'", {"eos", "stop", "decoder_start"}))
     return error;
+  if (const Value *start = section.find("decoder_start")) {
+    llvm::Expected<std::vector<int64_t>> ids = readTokenIds(*start, "generation.decoder_start");
+    if (!ids)
+      return ids.takeError();
+    if (ids->size() != 1)
+      return failAt(start->place,
+                    "'generation.decoder_start' must be one token id, got " + start->describe());
+    description.decoderStart = ids->front();
+  }
   if (const Value *eos = section.find("eos")) {
     llvm::Expected<std::vector<int64_t>> ids = readTokenIds(*eos, "generation.eos");
     if (!ids)

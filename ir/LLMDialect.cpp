@@ -45,9 +45,9 @@ int64_t WeightType::getByteSize() const {
   if (getLayout() != Layout::x16k4)
     return tiles * 16 * llvm::alignTo(getColumns(), int64_t(getLayout())) * info.bytesPerBlock;
   // Groups of 32 columns: a line of 64 bytes for 8 columns of 4 bits or 4 columns of 8 bits, and
-  // the scales: two of 16 bits with a minimum, else one of 32 bits for each group of the storage.
+  // for each group of the storage 32 bits: a scale, or a scale and a minimum of 16 bits each.
   int64_t codes = info.bits == 4 ? 256 : 512;
-  int64_t scales = info.hasMin ? 64 : 64 * 32 / info.groupSize;
+  int64_t scales = 64 * 32 / info.groupSize;
   return tiles * llvm::divideCeil(getColumns(), 32) * (codes + scales);
 }
 
@@ -123,7 +123,7 @@ void WeightType::print(AsmPrinter &printer) const {
 
 CacheType CacheType::withLayers(int64_t layers) const {
   return get(getContext(), layers, getHeads(), getHeadDim(), getValueDim(), getValuesInKeys(),
-             getElementType());
+             getElementType(), getMemory());
 }
 
 Type CacheType::parse(AsmParser &parser) {
@@ -153,7 +153,10 @@ Type CacheType::parse(AsmParser &parser) {
                                          parser.parseDimensionList(value, /*allowDynamic=*/false) ||
                                          parser.parseType(valueElement))))
     return {};
-  if (parser.parseRSquare() || parser.parseGreater())
+  if (parser.parseRSquare())
+    return {};
+  bool isMemory = succeeded(parser.parseOptionalComma());
+  if ((isMemory && parser.parseKeyword("memory")) || parser.parseGreater())
     return {};
   if (key.size() != 2 || value.size() != 2 || key[0] != value[0] || keyElement != valueElement ||
       layers <= 0 || (valuesInKeys && value[1] > key[1])) {
@@ -161,16 +164,18 @@ Type CacheType::parse(AsmParser &parser) {
                              "of values, or v: D of k";
     return {};
   }
-  return get(parser.getContext(), layers, key[0], key[1], value[1], valuesInKeys, keyElement);
+  return get(parser.getContext(), layers, key[0], key[1], value[1], valuesInKeys, keyElement,
+             isMemory);
 }
 
 void CacheType::print(AsmPrinter &printer) const {
   printer << '<' << getLayers() << " x [k: " << getHeads() << 'x' << getHeadDim() << 'x'
           << getElementType() << ", v: ";
   if (getValuesInKeys())
-    printer << getValueDim() << " of k]>";
+    printer << getValueDim() << " of k";
   else
-    printer << getHeads() << 'x' << getValueDim() << 'x' << getElementType() << "]>";
+    printer << getHeads() << 'x' << getValueDim() << 'x' << getElementType();
+  printer << (getMemory() ? "], memory>" : "]>");
 }
 
 //===----------------------------------------------------------------------===//

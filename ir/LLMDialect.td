@@ -45,6 +45,8 @@ def LLM_BatchType : LLM_Type<"Batch", "batch"> {
     sequence   0  0  0  0  | 1  | 2  2
     position   0  1  2  3  | 9  | 4  5
     ```
+
+    Where a decoder attends to an encoder's rows, the batch also tells how many rows each sequence has there: its *memory*.
   }];
 }
 
@@ -84,9 +86,11 @@ def LLM_CacheType : LLM_Type<"Cache", "cache"> {
     `!llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>`: for each of 30 layers and each cached position a key row of 3
     heads of 64 elements and a value row of as many heads. In `!llm.cache<27 x [k: 1x576xbf16, v: 512 of k]>` the value
     of a head is the first 512 elements of its key, which is all that is stored (arXiv:2405.04434).
+    `!llm.cache<6 x [k: 8x64xbf16, v: 8x64xbf16], memory>` is the cache of cross-attention: its positions are those of the
+    encoder's tokens, written once by `@encode`.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$headDim, "int64_t":$valueDim,
-                        "bool":$valuesInKeys, "::mlir::Type":$elementType);
+                        "bool":$valuesInKeys, "::mlir::Type":$elementType, "bool":$memory);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
     // Columns of a key row, and of a value row.
@@ -125,6 +129,12 @@ def LLM_RopeStyle : LLM_Enum<"RopeStyle", "which elements of a head form a rotat
 ]>;
 def LLM_RopeStyleAttr : LLM_EnumAttr<LLM_RopeStyle, "rope_style">;
 
+def LLM_SinusoidOrder : LLM_Enum<"SinusoidOrder", "where sines and cosines stand in a row", [
+  I32EnumAttrCase<"interleaved", 0>, // sine and cosine of each frequency side by side
+  I32EnumAttrCase<"halves", 1>,      // all sines, then all cosines
+]>;
+def LLM_SinusoidOrderAttr : LLM_EnumAttr<LLM_SinusoidOrder, "sinusoid_order">;
+
 def LLM_Activation : LLM_Enum<"ActivationKind", "an elementwise function", [
   I32EnumAttrCase<"silu", 0>,
   I32EnumAttrCase<"gelu", 1>,
@@ -144,7 +154,14 @@ def LLM_ActivationAttr : LLM_EnumAttr<LLM_Activation, "activation_kind">;
 def LLM_KeyRows : LLM_Enum<"KeyRows", "what the rows of K and V are", [
   I32EnumAttrCase<"tokens", 0>,  // the tokens of this batch
   I32EnumAttrCase<"context", 1>, // all cached positions of its sequences, one sequence after another
+  I32EnumAttrCase<"memory", 2>,  // what an encoder made of its sequences, one sequence after another
 ]>;
 def LLM_KeyRowsAttr : LLM_EnumAttr<LLM_KeyRows, "key_rows">;
+
+def LLM_BiasIndex : LLM_Enum<"BiasIndex", "what chooses an entry of a score bias", [
+  I32EnumAttrCase<"distance", 0>, // key position - query position
+  I32EnumAttrCase<"key", 1>,      // key position
+]>;
+def LLM_BiasIndexAttr : LLM_EnumAttr<LLM_BiasIndex, "bias_index">;
 
 #endif // TENON_IR_LLMDIALECT_TD

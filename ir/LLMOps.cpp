@@ -170,8 +170,17 @@ LogicalResult WeightPackOp::verify() {
 
 LogicalResult RopeFrequenciesOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
                                                   Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  types.push_back(
-      WeightType::get(context, {std::max<int64_t>(adaptor.getDim() / 2, 1)}, Storage::F64));
+  SmallVector<int64_t> shape{std::max<int64_t>(adaptor.getDim() / 2, 1)};
+  if (DictionaryAttr scaling = adaptor.getScalingAttr(); scaling && scaling.get("long"))
+    shape.insert(shape.begin(), 2); // up to the original context, and beyond
+  types.push_back(WeightType::get(context, shape, Storage::F64));
+  return success();
+}
+
+LogicalResult SinusoidalOp::verify() {
+  WeightType type = getResult().getType();
+  if (type.getRank() != 2 || type.getStorage() != Storage::F32 || type.getLayout() != Layout::plain)
+    return emitOpError() << "must be a plain f32 matrix of positions, got " << type;
   return success();
 }
 
@@ -203,6 +212,17 @@ LogicalResult PositionEmbeddingOp::verify() {
     return emitOpError() << "offset (" << getOffset() << ") leaves no position in a table of "
                          << table.getRows() << " rows";
   return success();
+}
+
+LogicalResult TypeEmbeddingOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                                Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(
+      getRowsType(context, cast<WeightType>(adaptor.getTable().getType()).getColumns()));
+  return success();
+}
+
+LogicalResult TypeEmbeddingOp::verify() {
+  return verifyMatrix(*this, "table", getTable().getType());
 }
 
 LogicalResult RMSNormOp::verify() {
@@ -329,8 +349,23 @@ LogicalResult CombineOp::verify() {
 
 LogicalResult RopeAnglesOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
                                              Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  int64_t pairs = cast<WeightType>(adaptor.getFrequencies().getType()).getNumElements();
+  int64_t pairs = cast<WeightType>(adaptor.getFrequencies().getType()).getColumns();
   types.push_back(getRowsType(context, 2 * pairs));
+  return success();
+}
+
+LogicalResult RopeAnglesOp::verify() {
+  WeightType frequencies = getFrequencies().getType();
+  bool twoRows = frequencies.getRank() == 2 && frequencies.getRows() == 2;
+  if (frequencies.getStorage() != Storage::F64 || (frequencies.getRank() != 1 && !twoRows))
+    return emitOpError() << "frequencies must be f64 in one row or two, got " << frequencies;
+  bool isDynamic = !getDynamic().isZero();
+  if (isDynamic && !(getDynamic().convertToDouble() >= 1))
+    return emitOpError() << "dynamic must be at least 1";
+  if (isDynamic && frequencies.getColumns() < 2)
+    return emitOpError() << "dynamic needs two pairs at least";
+  if ((getOriginal() != 0) != (twoRows || isDynamic) || (twoRows && isDynamic))
+    return emitOpError() << "original goes with either two rows of frequencies or dynamic";
   return success();
 }
 
@@ -425,11 +460,28 @@ static LogicalResult verifySoftcap(Operation *op, const APFloat &cap) {
   return success();
 }
 
+static LogicalResult verifyBias(Operation *op, Value bias, int64_t heads) {
+  if (!bias)
+    return success();
+  auto type = cast<WeightType>(bias.getType());
+  if (type.getRank() != 2 || type.getRows() != heads || type.getStorage() != Storage::F32 ||
+      type.getLayout() != Layout::plain)
+    return op->emitOpError() << "bias must be a plain f32 table with a row for each of " << heads
+                             << " heads, got " << type;
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
+  if (getBidirectional() && getKeys() != KeyRows::tokens)
+    return emitOpError() << "bidirectional attention is over the tokens of the batch, not keys "
+                         << stringifyKeyRows(getKeys());
+  if (!isCausal() && getWindow())
+    return emitOpError() << "a window (" << getWindow() << ") needs causal attention";
   if (failed(verifySoftcap(*this, getSoftcap())) ||
       failed(verifyHeads(*this, getColumns(getQuery()), getNumHeads(), getColumns(getKey()),
                          getNumKvHeads())) ||
-      failed(verifyValues(*this, getColumns(getValue()), getNumKvHeads())))
+      failed(verifyValues(*this, getColumns(getValue()), getNumKvHeads())) ||
+      failed(verifyBias(*this, getBias(), getNumHeads())))
     return failure();
   return getSinks() ? verifyVector(*this, "sinks", getSinks(), getNumHeads()) : success();
 }
@@ -472,9 +524,12 @@ LogicalResult KVReadOp::verify() { return verifyLayer(*this, getCache().getType(
 
 LogicalResult PagedAttentionOp::verify() {
   CacheType cache = getCache().getType();
+  if (cache.getMemory() && getWindow())
+    return emitOpError() << "a window (" << getWindow() << ") needs causal attention";
   if (failed(verifyHeads(*this, getColumns(getQuery()), getNumHeads(), cache.getWidth(),
                          cache.getHeads())) ||
-      failed(verifySoftcap(*this, getSoftcap())))
+      failed(verifySoftcap(*this, getSoftcap())) ||
+      failed(verifyBias(*this, getBias(), getNumHeads())))
     return failure();
   if (getSinks() && failed(verifyVector(*this, "sinks", getSinks(), getNumHeads())))
     return failure();

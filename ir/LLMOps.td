@@ -168,10 +168,14 @@ def LLM_RopeFrequenciesOp : LLM_WeightOpBase<"rope_frequencies", [LLM_InferType]
     frequencies of long wavelengths by `factor` and blends between `low` and `high` (Llama 3.1 model card);
     `linear` divides all of them. `yarn` (arXiv:2309.00071) divides those of pairs that turn less than `slow` (1) times
     in the original context, keeps those that turn more than `fast` (32) times, and blends between them by the index of
-    the pair.
+    the pair. `longrope` (arXiv:2402.13753) divides each by its own number: the result has a row of frequencies for sequences up
+    to `original` tokens, divided by `short`, and a row for longer ones, divided by `long`. `dynamic` leaves them
+    as they are: `llm.rope_angles` stretches them by the length of the sequence.
 
     ```mlir
-    %f = llm.rope_frequencies dim 64 theta 1.000000e+05
+    %f = llm.rope_frequencies dim 64 theta 1.000000e+05                          // !llm.weight<32xf64>
+    %g = llm.rope_frequencies dim 4 theta 1.000000e+04
+       scaling {type = "longrope", original = 4096.0, short = [1.0, 1.5], long = [1.0, 8.0]}   // !llm.weight<2x2xf64>
     ```
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$dim, F64Attr:$theta,
@@ -181,9 +185,78 @@ def LLM_RopeFrequenciesOp : LLM_WeightOpBase<"rope_frequencies", [LLM_InferType]
   let extraClassDeclaration = [{
     // The table, in double precision.
     ::llvm::SmallVector<double> evaluate();
-    // What the scaling multiplies cosines and sines by: for `yarn` its number `attention`, or else
-    // 0.1 ln(factor) + 1.
+    // What the scaling multiplies cosines and sines by: its number `attention`, or else 0.1 ln(factor) + 1 for
+    // `yarn` and sqrt(1 + ln(factor) / ln(original)) for `longrope`.
     double getAngleFactor();
+  }];
+}
+
+def LLM_SinusoidalOp : LLM_WeightOpBase<"sinusoidal"> {
+  let summary = "a table of sines and cosines of positions";
+  let description = [{
+    Row p has the sine and the cosine of `p 10000^(-2 i / columns)` for each i (arXiv:1706.03762, section 3.5): side by side
+    (`interleaved`), or all sines before all cosines (`halves`).
+
+    ```mlir
+    %t = llm.sinusoidal interleaved : !llm.weight<512x512xf32>
+    ```
+  }];
+  let arguments = (ins LLM_SinusoidOrderAttr:$order);
+  let assemblyFormat = "`` $order attr-dict `:` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // Rows `first` to `first + count`, computed in double precision.
+    ::llvm::SmallVector<float> evaluate(int64_t first, int64_t count);
+  }];
+}
+
+def LLM_AlibiOp : LLM_WeightOpBase<"alibi", [LLM_InferType]> {
+  let summary = "the score bias of ALiBi: a slope for each head times the position";
+  let description = [{
+    Entry n of head h is `scale slope(h) (n - origin)` (arXiv:2108.12409). Slopes are `2^(-largest (h + 1) / m)` for a number
+    of heads m that is a power of two; other numbers take the slopes of the next lower power and then every other one
+    of the next higher. With `bfloat16` the slope, the position and their product are rounded to that type, before
+    `scale`, as Falcon's checkpoints (arXiv:2311.16867) were trained.
+
+    ```mlir
+    %b = llm.alibi heads 8 length 2048 origin 2047        // !llm.weight<8x2048xf32>: distances -2047 to 0
+    %c = llm.alibi heads 8 length 2048 scale 1.250000e-01 bfloat16    // keys 0 to 2047
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$heads, ConfinedAttr<I64Attr, [IntPositive]>:$length,
+                       DefaultValuedAttr<I64Attr, "0">:$origin, DefaultValuedAttr<F64Attr, "8.0">:$largest,
+                       DefaultValuedAttr<F64Attr, "1.0">:$scale, UnitAttr:$bfloat16);
+  let assemblyFormat = [{
+    `heads` $heads `length` $length (`origin` $origin^)? (`largest` $largest^)? (`scale` $scale^)?
+    (`bfloat16` $bfloat16^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // The row of one head.
+    ::llvm::SmallVector<float> evaluate(int64_t head);
+  }];
+}
+
+def LLM_RelativeBiasOp : LLM_WeightOpBase<"relative_bias", [LLM_InferType]> {
+  let summary = "a learned score bias for each bucket of distances, spread out by distance";
+  let description = [{
+    The input has a row for each bucket and a column for each head; entry n of head h is the input at the bucket of
+    distance `n - max_distance`, key minus query (arXiv:1910.10683, section 2.1). The first half of the buckets hold one distance each, the
+    others ever more, up to `max_distance`, from where on all are in the last. `bidirectional` gives keys before
+    the query half of the buckets and those after it the others; without it the distances above 0 share bucket 0.
+
+    ```mlir
+    %b = llm.relative_bias %w max_distance 128 bidirectional : !llm.weight<32x8xf32>   // !llm.weight<8x257xf32>
+    %c = llm.relative_bias %w max_distance 128 : !llm.weight<32x8xf32>                 // !llm.weight<8x129xf32>
+    ```
+  }];
+  let arguments = (ins LLM_WeightType:$input, ConfinedAttr<I64Attr, [IntPositive]>:$max_distance,
+                       UnitAttr:$bidirectional);
+  let assemblyFormat = "$input `max_distance` $max_distance (`bidirectional` $bidirectional^)? attr-dict `:` type($input)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // The bucket of a distance, key minus query.
+    int64_t getBucket(int64_t distance);
   }];
 }
 
@@ -221,6 +294,21 @@ def LLM_PositionEmbeddingOp : LLM_RowsOp<"position_embedding", [LLM_Template, LL
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$offset);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = "$batch `,` $table (`offset` $offset^)? attr-dict `:` type($table)";
+  let hasVerifier = 1;
+}
+
+def LLM_TypeEmbeddingOp : LLM_RowsOp<"type_embedding", [LLM_Template, LLM_InferType]> {
+  let summary = "looks up the row of each token's type";
+  let description = [{
+    `out[t] = table[types[t]]`: which of several joined texts a token belongs to (arXiv:1810.04805, section 3).
+
+    ```mlir
+    %s = llm.type_embedding %batch, %table : !llm.weight<2x768xf32>   // tensor<?x768xf32>
+    ```
+  }];
+  let arguments = (ins LLM_BatchType:$batch, LLM_WeightType:$table);
+  let results = (outs LLM_Rows:$result);
+  let assemblyFormat = "$batch `,` $table attr-dict `:` type($table)";
   let hasVerifier = 1;
 }
 
@@ -440,14 +528,26 @@ def LLM_RopeAnglesOp : LLM_RowsOp<"rope_angles", [LLM_InferType]> {
     Row t is `[cos(p f_0) .. cos(p f_n-1), sin(p f_0) .. sin(p f_n-1)]` times `factor`, p the token's position.
     One such table serves every head and layer with the same frequencies.
 
+    With `original` N the frequencies are others for a sequence that has more than N tokens when the step is done: the second
+    row of those that have two, or with `dynamic` F those of pair i times `s^(-i / (n - 1))`, where `s = F L / N - F + 1`
+    for L tokens (NTK-aware scaling of the base theta). Each sequence goes by its own length.
+
     ```mlir
-    %a = llm.rope_angles %batch, %f : !llm.weight<32xf64>   // tensor<?x64xf32>
+    %a = llm.rope_angles %batch, %f : !llm.weight<32xf64>                              // tensor<?x64xf32>
+    %b = llm.rope_angles %batch, %g original 4096 : !llm.weight<2x32xf64>
+    %c = llm.rope_angles %batch, %f original 2048 dynamic 4.000000e+00 : !llm.weight<32xf64>
     ```
   }];
   let arguments = (ins LLM_BatchType:$batch, LLM_WeightType:$frequencies,
-                       DefaultValuedAttr<F64Attr, "1.0">:$factor);
+                       DefaultValuedAttr<F64Attr, "1.0">:$factor,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$original,
+                       DefaultValuedAttr<F64Attr, "0.0">:$dynamic);
   let results = (outs LLM_Rows:$result);
-  let assemblyFormat = "$batch `,` $frequencies (`factor` $factor^)? attr-dict `:` type($frequencies)";
+  let assemblyFormat = [{
+    $batch `,` $frequencies (`factor` $factor^)? (`original` $original^)? (`dynamic` $dynamic^)? attr-dict
+    `:` type($frequencies)
+  }];
+  let hasVerifier = 1;
 }
 
 def LLM_RopeOp : LLM_RowsOp<"rope", [LLM_Template, AllTypesMatch<["input", "result"]>]> {
@@ -526,8 +626,11 @@ def LLM_SliceHeadsOp : LLM_RowsOp<"slice_heads", [LLM_InferType]> {
 // Optional parts of attention; 0 is none.
 defvar LLM_WindowAttr = DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">;
 defvar LLM_SoftcapAttr = DefaultValuedAttr<F64Attr, "0.0">;
+// How a table of score biases is read; without one they mean nothing.
+defvar LLM_BiasByAttr = DefaultValuedAttr<LLM_BiasIndexAttr, "::tenon::llm::BiasIndex::distance">;
+defvar LLM_BiasOriginAttr = DefaultValuedAttr<I64Attr, "0">;
 
-def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, LLM_InferType]> {
+def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, LLM_InferType, AttrSizedOperandSegments]> {
   let summary = "scaled dot-product attention within each sequence";
   let description = [{
     `softmax(scale q k^T, keys up to the query's position) v` for each head (arXiv:1706.03762). Query head h uses
@@ -536,31 +639,44 @@ def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, LLM_InferType]> {
     position p sees positions `p - w + 1` to p only (arXiv:2310.06825). With `softcap` c a score s becomes
     `c tanh(s / c)` (arXiv:2408.00118). With `sinks`, a number for each head, `exp(sink)` is one more summand of the
     softmax's denominator (arXiv:2309.17453): a head need not attend to anything. Heads of values may have another
-    width than those of queries and keys.
+    width than those of queries and keys. `bidirectional` lets every token see all tokens of its sequence, those after
+    it too: an encoder. With `keys memory` the rows of K and V come from an encoder, and every token sees all that belong
+    to its sequence: cross-attention.
+
+    With `bias` a number from a table of a row for each query head is added to each score, after scale and softcap: entry
+    `clamp(x + origin, 0, N - 1)` of N, where x is the `distance` from the query's position to the key's, or the
+    position of the `key`.
 
     ```mlir
     %y = llm.attention %q, %k, %v, %batch heads 9 kv_heads 9 scale 1.250000e-01 keys tokens
        : tensor<?x576xf32>, tensor<?x576xf32>
     %z = llm.attention %q, %k, %v, %batch heads 9 kv_heads 9 scale 1.250000e-01 keys tokens window 4096
        softcap 5.000000e+01 : tensor<?x576xf32>, tensor<?x576xf32>
-    %u = llm.attention %q, %k, %w, %batch sinks(%s : !llm.weight<9xf32>) heads 9 kv_heads 9 scale 1.250000e-01
+    %b = llm.alibi heads 9 length 2048 origin 2047
+    %u = llm.attention %q, %k, %v, %batch heads 9 kv_heads 9 scale 1.250000e-01 keys tokens
+       bias %b by distance origin 2047 : tensor<?x576xf32>, tensor<?x576xf32>, !llm.weight<9x2048xf32>
+    %t = llm.attention %q, %k, %w, %batch sinks(%s : !llm.weight<9xf32>) heads 9 kv_heads 9 scale 1.250000e-01
        keys tokens : tensor<?x576xf32>, tensor<?x576xf32> values tensor<?x288xf32>   // tensor<?x288xf32>
     ```
   }];
   let arguments = (ins LLM_Rows:$query, LLM_Rows:$key, LLM_Rows:$value, LLM_BatchType:$batch,
-                       Optional<LLM_WeightType>:$sinks,
+                       Optional<LLM_WeightType>:$bias, Optional<LLM_WeightType>:$sinks,
                        I64Attr:$num_heads, I64Attr:$num_kv_heads, F64Attr:$scale, LLM_KeyRowsAttr:$keys,
-                       LLM_WindowAttr:$window, LLM_SoftcapAttr:$softcap);
+                       LLM_WindowAttr:$window, LLM_SoftcapAttr:$softcap,
+                       LLM_BiasByAttr:$bias_by, LLM_BiasOriginAttr:$bias_origin, UnitAttr:$bidirectional);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $batch (`sinks` `(` $sinks^ `:` type($sinks) `)`)? `heads` $num_heads
     `kv_heads` $num_kv_heads `scale` $scale
-    `keys` `` $keys (`window` $window^)? (`softcap` $softcap^)? attr-dict `:` type($query) `,` type($key)
-    custom<OtherType>(type($value), ref(type($key)))
+    `keys` `` $keys (`bidirectional` $bidirectional^)? (`window` $window^)? (`softcap` $softcap^)?
+    (`bias` $bias^ `by` `` $bias_by `origin` $bias_origin)? attr-dict `:` type($query) `,` type($key)
+    custom<OtherType>(type($value), ref(type($key))) (`,` type($bias)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     int64_t getHeadDim() { return getQuery().getType().getDimSize(1) / getNumHeads(); }
+    // Whether a token sees no key behind its own position.
+    bool isCausal() { return !getBidirectional() && getKeys() != KeyRows::memory; }
   }];
 }
 
@@ -588,7 +704,8 @@ def LLM_KVReadOp : LLM_Op<"kv_read", [Pure, LLM_InferType, CachedOpInterface,
                                       DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "all cached keys and values of this batch's sequences, from one layer";
   let description = [{
-    The rows of sequence 0 from position 0 on, then those of sequence 1, and so on, gathered through the block table.
+    The rows of sequence 0 from position 0 on, then those of sequence 1, and so on, gathered through the block table. A
+    cache of the memory is read through that of the memory.
 
     ```mlir
     %k, %v = llm.kv_read %c1, %batch layer 0 : !llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>
@@ -601,24 +718,29 @@ def LLM_KVReadOp : LLM_Op<"kv_read", [Pure, LLM_InferType, CachedOpInterface,
   let hasVerifier = 1;
 }
 
-def LLM_PagedAttentionOp : LLM_Op<"paged_attention", [Pure, LLM_InferType, CachedOpInterface,
+def LLM_PagedAttentionOp : LLM_Op<"paged_attention", [Pure, LLM_InferType, AttrSizedOperandSegments, CachedOpInterface,
                                                       DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "attention that reads keys and values where they lie in the cache";
   let description = [{
-    `llm.kv_read` and `llm.attention` in one, without the copy (PagedAttention, arXiv:2309.06180).
+    `llm.kv_read` and `llm.attention` in one, without the copy (PagedAttention, arXiv:2309.06180). Over a cache of the memory
+    every token sees all positions of its sequence there.
 
     ```mlir
     %y = llm.paged_attention %q, %c1, %batch layer 0 heads 9 scale 1.250000e-01
        : tensor<?x576xf32>, !llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>
     ```
   }];
-  let arguments = (ins LLM_Rows:$query, LLM_CacheType:$cache, LLM_BatchType:$batch, Optional<LLM_WeightType>:$sinks,
+  let arguments = (ins LLM_Rows:$query, LLM_CacheType:$cache, LLM_BatchType:$batch,
+                       Optional<LLM_WeightType>:$bias, Optional<LLM_WeightType>:$sinks,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$layer, I64Attr:$num_heads, F64Attr:$scale,
-                       LLM_WindowAttr:$window, LLM_SoftcapAttr:$softcap);
+                       LLM_WindowAttr:$window, LLM_SoftcapAttr:$softcap,
+                       LLM_BiasByAttr:$bias_by, LLM_BiasOriginAttr:$bias_origin);
   let results = (outs LLM_Rows:$result);
   let assemblyFormat = [{
-    $query `,` $cache `,` $batch (`sinks` `(` $sinks^ `:` type($sinks) `)`)? `layer` $layer `heads` $num_heads `scale` $scale (`window` $window^)?
-    (`softcap` $softcap^)? attr-dict `:` type($query) `,` type($cache)
+    $query `,` $cache `,` $batch (`sinks` `(` $sinks^ `:` type($sinks) `)`)? `layer` $layer `heads` $num_heads
+    `scale` $scale (`window` $window^)? (`softcap` $softcap^)?
+    (`bias` $bias^ `by` `` $bias_by `origin` $bias_origin)? attr-dict
+    `:` type($query) `,` type($cache) (`,` type($bias)^)?
   }];
   let hasVerifier = 1;
 }

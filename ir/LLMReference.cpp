@@ -61,6 +61,17 @@ LogicalResult PositionEmbeddingOp::decompose(OpBuilder &builder, ReferenceMappin
   return success();
 }
 
+LogicalResult TypeEmbeddingOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
+  ReferenceBuilder e(builder, getLoc());
+  Value types = mapping.lookupBatch(getBatch()).types, table = mapping.lookup(getTable());
+  Value out = e.empty({e.rowsOf(types), e.size(getColumns(getResult()))});
+  mapping.map(getResult(), e.generic("tc: t -> tc", {types}, out, [&](ValueRange v) {
+    Value row = e.create<arith::IndexCastOp>(builder.getIndexType(), v[0]);
+    return e.at(table, {row, e.loop(1)});
+  }));
+  return success();
+}
+
 LogicalResult RMSNormOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
   ReferenceBuilder e(builder, getLoc());
   int64_t heads = getHeads();
@@ -125,14 +136,39 @@ LogicalResult LinearOp::decompose(OpBuilder &builder, ReferenceMapping &mapping)
 
 LogicalResult RopeAnglesOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
   ReferenceBuilder e(builder, getLoc());
-  Value positions = mapping.lookupBatch(getBatch()).positions;
+  const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
   Value frequencies = mapping.lookup(getFrequencies());
   int64_t pairs = getColumns(getResult()) / 2;
   Type f64 = builder.getF64Type();
+  bool isDynamic = !getDynamic().isZero();
+
+  // The frequency of pair i for token t.
+  auto getFrequency = [&](Value t, Value i) -> Value {
+    if (!getOriginal())
+      return e.at(frequencies, {i});
+    Value length = e.indexAt(batch.lengths, e.indexAt(batch.sequenceOf, t));
+    Value original = e.index(getOriginal());
+    if (!isDynamic) {
+      Value isLonger = e.create<arith::CmpIOp>(arith::CmpIPredicate::sgt, length, original);
+      Value row = e.create<arith::SelectOp>(isLonger, e.index(1), e.index(0));
+      return e.at(frequencies, {row, i});
+    }
+    auto number = [&](Value index) -> Value {
+      Value integer = e.create<arith::IndexCastOp>(builder.getI64Type(), index);
+      return e.create<arith::SIToFPOp>(f64, integer);
+    };
+    double factor = getDynamic().convertToDouble();
+    Value counted = number(e.create<arith::MaxSIOp>(length, original));
+    Value stretch = e.add(e.mul(counted, e.constant(factor / double(getOriginal()), f64)),
+                          e.constant(1 - factor, f64));
+    Value exponent = e.mul(number(i), e.constant(-1 / double(pairs - 1), f64));
+    return e.mul(e.at(frequencies, {i}), e.create<math::PowFOp>(stretch, exponent));
+  };
   auto table = [&](function_ref<Value(Value)> function) {
-    return e.generic("ti: t, i -> ti", {positions, frequencies},
-                     e.empty({e.rowsOf(positions), e.size(pairs)}), [&](ValueRange v) {
-                       Value angle = e.mul(e.create<arith::SIToFPOp>(f64, v[0]), v[1]);
+    return e.generic("ti: t -> ti", {batch.positions},
+                     e.empty({e.rowsOf(batch.positions), e.size(pairs)}), [&](ValueRange v) {
+                       Value angle = e.mul(e.create<arith::SIToFPOp>(f64, v[0]),
+                                           getFrequency(e.loop(0), e.loop(1)));
                        Value scaled =
                            e.mul(function(angle), e.constant(getFactor().convertToDouble(), f64));
                        return e.toFloat(scaled, builder.getF32Type());
@@ -140,7 +176,7 @@ LogicalResult RopeAnglesOp::decompose(OpBuilder &builder, ReferenceMapping &mapp
   };
   Value cos = table([&](Value angle) { return e.create<math::CosOp>(angle); });
   Value sin = table([&](Value angle) { return e.create<math::SinOp>(angle); });
-  Value out = e.empty({e.rowsOf(positions), e.size(2 * pairs)});
+  Value out = e.empty({e.rowsOf(batch.positions), e.size(2 * pairs)});
   mapping.map(getResult(), e.put(sin, e.put(cos, out, 0), pairs));
   return success();
 }

@@ -17,6 +17,7 @@ struct Visible {
   using Element = std::function<Value(Value j, Value h, Value d)>;
   Value count;
   Element key, value;
+  Value firstKey, query; // positions of key 0 and of the token itself
 };
 
 struct AttentionShape {
@@ -24,10 +25,26 @@ struct AttentionShape {
   double scale;
   int64_t window; // 0: none
   double softcap; // 0: none
+  Value bias;     // [heads, N]; null: none
+  BiasIndex biasBy;
+  int64_t biasOrigin;
   Value sinks;    // [heads], or null
 };
 
 } // namespace
+
+// The bias of key j for query head g of key head h.
+static Value getBias(ReferenceBuilder &e, const AttentionShape &shape, const Visible &visible,
+                     Value h, Value g, Value j) {
+  Value entry = e.add(e.add(visible.firstKey, j), e.index(shape.biasOrigin));
+  if (shape.biasBy == BiasIndex::distance)
+    entry = e.sub(entry, visible.query);
+  int64_t length = cast<RankedTensorType>(shape.bias.getType()).getDimSize(1);
+  entry = e.create<arith::MaxSIOp>(entry, e.index(0));
+  entry = e.create<arith::MinSIOp>(entry, e.index(length - 1));
+  Value head = e.add(e.mul(h, e.index(shape.heads / shape.kvHeads)), g);
+  return e.at(shape.bias, {head, entry});
+}
 
 // softmax(scale q k^T) v of one token: query and result are [h, g, d].
 static Value attendToken(ReferenceBuilder &e, Value query, const AttentionShape &shape,
@@ -46,6 +63,10 @@ static Value attendToken(ReferenceBuilder &e, Value query, const AttentionShape 
   if (shape.softcap != 0)
     scores = e.generic("hgj: hgj -> hgj", {scores}, e.empty(scoreShape),
                        [&](ValueRange v) { return e.softcap(v[0], shape.softcap); });
+  if (shape.bias)
+    scores = e.generic("hgj: hgj -> hgj", {scores}, e.empty(scoreShape), [&](ValueRange v) {
+      return e.add(v[0], getBias(e, shape, visible, e.loop(0), e.loop(1), e.loop(2)));
+    });
   // A sink is a score that no value belongs to.
   Value sink;
   if (shape.sinks)
@@ -80,7 +101,8 @@ static Visible within(ReferenceBuilder &e, const Visible &visible, int64_t windo
   auto shift = [&e, skipped](Visible::Element read) -> Visible::Element {
     return [&e, skipped, read](Value j, Value h, Value d) { return read(e.add(skipped, j), h, d); };
   };
-  return {count, shift(visible.key), shift(visible.value)};
+  return {count, shift(visible.key), shift(visible.value), e.add(visible.firstKey, skipped),
+          visible.query};
 }
 
 // Attention of all tokens; `visibleTo(t)` says what token t could see without a window.
@@ -114,13 +136,23 @@ LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
                        getScale().convertToDouble(),
                        int64_t(getWindow()),
                        getSoftcap().convertToDouble(),
+                       getBias() ? mapping.lookup(getBias()) : Value(),
+                       getBiasBy(),
+                       int64_t(getBiasOrigin()),
                        getSinks() ? mapping.lookup(getSinks()) : Value()};
 
   mapping.map(getResult(), attend(e, query, shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t), first, count;
-                if (getKeys() == KeyRows::tokens) {
+                if (getKeys() == KeyRows::memory) {
+                  first = contextStart(e, batch.memoryLengths, sequence);
+                  count = e.indexAt(batch.memoryLengths, sequence);
+                } else if (getKeys() == KeyRows::tokens) {
                   first = e.indexAt(batch.starts, sequence);
-                  count = e.add(e.sub(t, first), e.index(1));
+                  Value last =
+                      getBidirectional()
+                          ? e.sub(e.indexAt(batch.starts, e.add(sequence, e.index(1))), e.index(1))
+                          : t;
+                  count = e.add(e.sub(last, first), e.index(1));
                 } else {
                   first = contextStart(e, batch.lengths, sequence);
                   count = e.add(e.indexAt(batch.positions, t), e.index(1));
@@ -130,7 +162,8 @@ LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mappi
                     return e.at(rows, {e.add(first, j), e.add(e.mul(h, e.index(dim)), d)});
                   };
                 };
-                return {count, read(key, shape.headDim), read(value, shape.valueDim)};
+                return {count, read(key, shape.headDim), read(value, shape.valueDim), e.index(0),
+                        e.indexAt(batch.positions, t)};
               }));
   return success();
 }
@@ -147,17 +180,17 @@ struct Place {
 
 } // namespace
 
-static Place placeOf(ReferenceBuilder &e, const ReferenceBatch &batch, Value cache, Value sequence,
+// `table` is the block table of the cache.
+static Place placeOf(ReferenceBuilder &e, Value table, Value cache, Value sequence,
                      Value position) {
   Value slots = e.index(cast<RankedTensorType>(cache.getType()).getDimSize(2));
   Value entry = e.create<arith::DivUIOp>(position, slots);
-  return {e.indexAt(batch.blockTable, {sequence, entry}),
-          e.create<arith::RemUIOp>(position, slots)};
+  return {e.indexAt(table, {sequence, entry}), e.create<arith::RemUIOp>(position, slots)};
 }
 
-static Value readCache(ReferenceBuilder &e, const ReferenceBatch &batch, Value cache,
-                       Value sequence, Value position, Value head, Value element) {
-  Place place = placeOf(e, batch, cache, sequence, position);
+static Value readCache(ReferenceBuilder &e, Value table, Value cache, Value sequence,
+                       Value position, Value head, Value element) {
+  Place place = placeOf(e, table, cache, sequence, position);
   Value stored = e.at(cache, {place.block, head, place.slot, element});
   return e.toFloat(stored, Float32Type::get(cache.getContext()));
 }
@@ -182,7 +215,7 @@ LogicalResult KVAppendOp::decompose(OpBuilder &builder, ReferenceMapping &mappin
   }
   ValueRange updated =
       e.forEach(e.rowsOf(rows[0]), halves, [&](Value t, ValueRange caches) -> SmallVector<Value> {
-        Place place = placeOf(e, batch, caches[0], e.indexAt(batch.sequenceOf, t),
+        Place place = placeOf(e, batch.blockTable, caches[0], e.indexAt(batch.sequenceOf, t),
                               e.indexAt(batch.positions, t));
         ReferenceBuilder::Shape offsets{place.block, e.size(0), place.slot, e.size(0)};
         ReferenceBuilder::Shape strides(4, e.size(1));
@@ -204,22 +237,24 @@ LogicalResult KVReadOp::decompose(OpBuilder &builder, ReferenceMapping &mapping)
   const ReferenceCache &cache = mapping.lookupCache(getCache());
   CacheType type = getCache().getType();
   OpFoldResult heads = e.size(type.getHeads());
-  Value sequences = getValueOrCreateConstantIndexOp(builder, getLoc(), e.rowsOf(batch.lengths));
+  auto [lengths, table] = type.getMemory() ? std::pair(batch.memoryLengths, batch.memoryTable)
+                                           : std::pair(batch.lengths, batch.blockTable);
+  Value sequences = getValueOrCreateConstantIndexOp(builder, getLoc(), e.rowsOf(lengths));
 
-  auto gather = [&](Value source, int64_t width) -> Value {
+  auto gather = [&, lengths = lengths, table = table](Value source, int64_t width) -> Value {
     OpFoldResult dim = e.size(width);
-    Value all = e.empty({contextStart(e, batch.lengths, sequences), heads, dim});
+    Value all = e.empty({contextStart(e, lengths, sequences), heads, dim});
     Value rows = e.forEach(
         sequences, {all, e.index(0)}, [&](Value s, ValueRange values) -> SmallVector<Value> {
-          OpFoldResult length = e.indexAt(batch.lengths, s);
+          OpFoldResult length = e.indexAt(lengths, s);
           Value own = e.generic("jhd: -> jhd", {}, e.empty({length, heads, dim}), [&](ValueRange) {
-            return readCache(e, batch, source, s, e.loop(0), e.loop(1), e.loop(2));
+            return readCache(e, table, source, s, e.loop(0), e.loop(1), e.loop(2));
           });
           ReferenceBuilder::Shape offsets{values[1], e.size(0), e.size(0)},
               sizes{length, heads, dim};
           ReferenceBuilder::Shape strides(3, e.size(1));
           return {e.create<tensor::InsertSliceOp>(own, values[0], offsets, sizes, strides),
-                  e.add(values[1], e.indexAt(batch.lengths, s))};
+                  e.add(values[1], e.indexAt(lengths, s))};
         })[0];
     return e.joinColumns(rows);
   };
@@ -240,17 +275,23 @@ LogicalResult PagedAttentionOp::decompose(OpBuilder &builder, ReferenceMapping &
                        getScale().convertToDouble(),
                        int64_t(getWindow()),
                        getSoftcap().convertToDouble(),
+                       getBias() ? mapping.lookup(getBias()) : Value(),
+                       getBiasBy(),
+                       int64_t(getBiasOrigin()),
                        getSinks() ? mapping.lookup(getSinks()) : Value()};
 
   mapping.map(getResult(), attend(e, mapping.lookup(getQuery()), shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t);
-                auto read = [&, sequence](Value source) -> Visible::Element {
-                  return [&, sequence, source](Value j, Value h, Value d) {
-                    return readCache(e, batch, source, sequence, j, h, d);
+                Value table = type.getMemory() ? batch.memoryTable : batch.blockTable;
+                auto read = [&, table, sequence](Value source) -> Visible::Element {
+                  return [&, table, sequence, source](Value j, Value h, Value d) {
+                    return readCache(e, table, source, sequence, j, h, d);
                   };
                 };
-                return {e.add(e.indexAt(batch.positions, t), e.index(1)), read(cache.key),
-                        read(cache.value)};
+                Value position = e.indexAt(batch.positions, t);
+                Value count = type.getMemory() ? e.indexAt(batch.memoryLengths, sequence)
+                                               : e.add(position, e.index(1));
+                return {count, read(cache.key), read(cache.value), e.index(0), position};
               }));
   return success();
 }

@@ -67,8 +67,25 @@ static void fillBlocks(uint64_t key, const StorageInfo &storage, int64_t blocks,
       half(row, radius / 7.5f);
       half(row + 2, -radius);
       break;
+    case Storage::Q5_0:
+      half(row, radius / 16.0f);
+      break;
+    case Storage::Q5_1:
+      half(row, radius / 15.5f);
+      half(row + 2, -radius);
+      break;
     case Storage::Q8_0:
       half(row, radius / 128.0f);
+      break;
+    case Storage::Q2_K:           // four levels: narrower, for the same deviation
+      std::memset(row, 0x11, 16); // all group scales and minima are 1
+      half(row + 80, radius * 0.516f);
+      half(row + 82, radius * 0.775f);
+      break;
+    case Storage::Q3_K: // from -4 to 3, so group scales alternate: 33 - 32, 31 - 32
+      for (int i = 0; i < 12; ++i)
+        row[96 + i] = i % 2 ? (i < 8 ? 0xff : 0x55) : (i < 8 ? 0x11 : 0xaa);
+      half(row + 108, radius / 4.0f);
       break;
     case Storage::Q4_K:
     case Storage::Q5_K:
@@ -80,6 +97,9 @@ static void fillBlocks(uint64_t key, const StorageInfo &storage, int64_t blocks,
     case Storage::Q6_K:
       std::memset(row + 192, 1, 16);
       half(row + 208, radius / 32.0f);
+      break;
+    case Storage::IQ4_NL:
+      half(row, radius / 125.0f);
       break;
     default:
       llvm_unreachable("not a quantised storage");

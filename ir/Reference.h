@@ -14,13 +14,16 @@ namespace tenon {
 
 // i32 tensors; T tokens, S sequences, R scored rows. See runtime/kernel_abi.h for their meaning.
 struct ReferenceBatch {
-  mlir::Value ids;        // [T]
-  mlir::Value positions;  // [T]
-  mlir::Value sequenceOf; // [T]
-  mlir::Value starts;     // [S + 1]
-  mlir::Value lengths;    // [S]
-  mlir::Value blockTable; // [S, max_blocks]
-  mlir::Value scoredRows; // [R]
+  mlir::Value ids;           // [T]
+  mlir::Value positions;     // [T]
+  mlir::Value sequenceOf;    // [T]
+  mlir::Value starts;        // [S + 1]
+  mlir::Value lengths;       // [S]
+  mlir::Value blockTable;    // [S, max_blocks]
+  mlir::Value scoredRows;    // [R]
+  mlir::Value types;         // [T]
+  mlir::Value memoryLengths; // [S]
+  mlir::Value memoryTable;   // [S, memory_max_blocks]
 };
 
 // tensor<blocks x heads x TENON_BLOCK_TOKENS x head_dim x element>; `value` is `key` where the values

@@ -31,8 +31,8 @@ LogicalResult RopeFrequenciesOp::verify() {
     return success();
   auto name = scaling.getAs<StringAttr>("type");
   if (!name)
-    return emitOpError() << "scaling needs a type: linear, llama3 or yarn";
-  SmallVector<StringRef> keys, optional;
+    return emitOpError() << "scaling needs a type: linear, llama3, yarn, longrope or dynamic";
+  SmallVector<StringRef> keys, optional, lists;
   StringAttr edges;
   if (name.getValue() == "linear")
     keys = {"factor"};
@@ -41,9 +41,13 @@ LogicalResult RopeFrequenciesOp::verify() {
   else if (name.getValue() == "yarn")
     keys = {"factor", "original"}, optional = {"slow", "fast", "attention"},
     edges = scaling.getAs<StringAttr>("edges");
+  else if (name.getValue() == "longrope")
+    keys = {"original"}, optional = {"factor", "attention"}, lists = {"short", "long"};
+  else if (name.getValue() == "dynamic")
+    keys = {"factor", "original"};
   else
     return emitOpError() << "unknown scaling type '" << name.getValue()
-                         << "'; accepted: linear, llama3, yarn";
+                         << "'; accepted: linear, llama3, yarn, longrope, dynamic";
   for (StringRef key : llvm::concat<StringRef>(keys, optional)) {
     auto value = scaling.getAs<FloatAttr>(key);
     if (!scaling.get(key) && llvm::is_contained(optional, key))
@@ -52,17 +56,30 @@ LogicalResult RopeFrequenciesOp::verify() {
       return emitOpError() << "scaling " << name.getValue() << " needs a positive number '" << key
                            << "'";
   }
+  for (StringRef key : lists) {
+    auto list = scaling.getAs<ArrayAttr>(key);
+    auto isPositive = [](Attribute value) {
+      auto number = dyn_cast<FloatAttr>(value);
+      return number && number.getValueAsDouble() > 0;
+    };
+    if (!list || list.size() != getDim() / 2 || !llvm::all_of(list, isPositive))
+      return emitOpError() << "scaling " << name.getValue() << " needs a list '" << key << "' of "
+                           << getDim() / 2 << " positive numbers, one for each pair";
+  }
   if (edges && edges.getValue() != "whole" && edges.getValue() != "exact")
     return emitOpError() << "scaling yarn has edges '" << edges.getValue()
                          << "'; accepted: whole, exact";
   for (NamedAttribute entry : scaling)
     if (entry.getName() != "type" && entry.getValue() != edges &&
         !llvm::is_contained(keys, entry.getName().getValue()) &&
-        !llvm::is_contained(optional, entry.getName().getValue()))
+        !llvm::is_contained(optional, entry.getName().getValue()) &&
+        !llvm::is_contained(lists, entry.getName().getValue()))
       return emitOpError() << "scaling " << name.getValue() << " has no key '"
                            << entry.getName().getValue() << "'";
   if (name.getValue() == "llama3" && number(scaling, "low") >= number(scaling, "high"))
     return emitOpError() << "scaling llama3 needs low < high";
+  if (name.getValue() == "dynamic" && number(scaling, "factor") < 1)
+    return emitOpError() << "scaling dynamic needs a factor of at least 1";
   return success();
 }
 
@@ -73,6 +90,18 @@ SmallVector<double> RopeFrequenciesOp::evaluate() {
   DictionaryAttr scaling = getScalingAttr();
   if (!scaling)
     return table;
+
+  if (type(scaling) == "dynamic")
+    return table;
+
+  if (type(scaling) == "longrope") {
+    SmallVector<double> rows;
+    for (StringRef key : {"short", "long"})
+      for (auto [frequency, divisor] :
+           llvm::zip_equal(table, scaling.getAs<ArrayAttr>(key).getAsRange<FloatAttr>()))
+        rows.push_back(frequency / divisor.getValueAsDouble());
+    return rows;
+  }
 
   double factor = number(scaling, "factor");
   if (type(scaling) == "linear") {
@@ -116,10 +145,28 @@ SmallVector<double> RopeFrequenciesOp::evaluate() {
 
 double RopeFrequenciesOp::getAngleFactor() {
   DictionaryAttr scaling = getScalingAttr();
-  if (!scaling || type(scaling) != "yarn")
+  if (!scaling || (type(scaling) != "yarn" && type(scaling) != "longrope"))
     return 1;
-  double factor = number(scaling, "factor");
-  return number(scaling, "attention", factor > 1 ? 0.1 * std::log(factor) + 1 : 1);
+  double factor = number(scaling, "factor", 1), usual = 1;
+  if (factor > 1)
+    usual = type(scaling) == "yarn"
+                ? 0.1 * std::log(factor) + 1
+                : std::sqrt(1 + std::log(factor) / std::log(number(scaling, "original")));
+  return number(scaling, "attention", usual);
+}
+
+SmallVector<float> SinusoidalOp::evaluate(int64_t first, int64_t count) {
+  int64_t columns = getResult().getType().getColumns(), sines = (columns + 1) / 2;
+  bool isHalved = getOrder() == SinusoidOrder::halves;
+  SmallVector<float> table(count * columns);
+  for (int64_t row = 0; row < count; ++row)
+    for (int64_t i = 0; i < columns; ++i) {
+      double angle =
+          double(first + row) * std::pow(10000.0, -2.0 * double(i / 2) / double(columns));
+      int64_t column = !isHalved ? i : i % 2 ? sines + i / 2 : i / 2;
+      table[row * columns + column] = float(i % 2 ? std::cos(angle) : std::sin(angle));
+    }
+  return table;
 }
 
 } // namespace tenon::llm

@@ -4,10 +4,15 @@
 //
 //   q4_0   d h | 16 B codes                                           d * (code - 8)
 //   q4_1   d h | m h | 16 B codes                                     d * code + m
+//   q5_0   d h | 4 B fifth bits | 16 B codes                          d * (code - 16)
+//   q5_1   d h | m h | 4 B fifth bits | 16 B codes                    d * code + m
 //   q8_0   d h | 32 int8 codes                                        d * code
+//   q2_k   16 B scales, mins | 64 B codes | d h | m h                 d * scale * code - m * min
+//   q3_k   32 B third bits | 64 B codes | 12 B scales | d h           d * (scale - 32) * (code - 4)
 //   q4_k   d h | m h | 12 B scales, mins | 128 B codes                d * scale * code - m * min
 //   q5_k   d h | m h | 12 B as q4_k | 32 B fifth bits | 128 B codes   d * scale * code - m * min
 //   q6_k   128 B low nibbles | 64 B upper bits | 16 int8 scales | d h   d * scale * (code - 32)
+//   iq4_nl d h | 16 B indices                                         d * levels[index]
 #include "ir/Storage.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -16,15 +21,26 @@
 #include <cstring>
 
 using llvm::support::endian::read16le;
+using llvm::support::endian::read32le;
 
 namespace tenon {
 
 static constexpr StorageInfo infos[] = {
-    {Storage::F32, "f32", 1, 4, 0, 0, false},        {Storage::F16, "f16", 1, 2, 0, 0, false},
-    {Storage::BF16, "bf16", 1, 2, 0, 0, false},      {Storage::Q4_0, "q4_0", 32, 18, 4, 32, false},
-    {Storage::Q4_1, "q4_1", 32, 20, 4, 32, true},    {Storage::Q8_0, "q8_0", 32, 34, 8, 32, false},
-    {Storage::Q4_K, "q4_k", 256, 144, 4, 32, true},  {Storage::Q5_K, "q5_k", 256, 176, 8, 32, true},
-    {Storage::Q6_K, "q6_k", 256, 210, 8, 16, false}, {Storage::F64, "f64", 1, 8, 0, 0, false},
+    {Storage::F32, "f32", 1, 4, 0, 0, false},
+    {Storage::F16, "f16", 1, 2, 0, 0, false},
+    {Storage::BF16, "bf16", 1, 2, 0, 0, false},
+    {Storage::Q4_0, "q4_0", 32, 18, 4, 32, false},
+    {Storage::Q4_1, "q4_1", 32, 20, 4, 32, true},
+    {Storage::Q5_0, "q5_0", 32, 22, 8, 32, false},
+    {Storage::Q5_1, "q5_1", 32, 24, 8, 32, true},
+    {Storage::Q8_0, "q8_0", 32, 34, 8, 32, false},
+    {Storage::Q2_K, "q2_k", 256, 84, 4, 16, true},
+    {Storage::Q3_K, "q3_k", 256, 110, 4, 16, false},
+    {Storage::Q4_K, "q4_k", 256, 144, 4, 32, true},
+    {Storage::Q5_K, "q5_k", 256, 176, 8, 32, true},
+    {Storage::Q6_K, "q6_k", 256, 210, 8, 16, false},
+    {Storage::IQ4_NL, "iq4_nl", 32, 18, 8, 32, false},
+    {Storage::F64, "f64", 1, 8, 0, 0, false},
 };
 static constexpr int64_t maxValuesPerBlock = 256, maxGroupsPerBlock = 16;
 
@@ -117,9 +133,62 @@ static void decodeQ4_1(const uint8_t *block, uint8_t *codes, float *scales, floa
   splitNibbles(block + 4, 16, codes);
 }
 
+// Bit i of `bits` is the fifth bit of element i.
+static void addFifthBits(uint32_t bits, uint8_t *codes) {
+  for (int i = 0; i < 32; ++i)
+    codes[i] |= (bits >> i & 1) << 4;
+}
+
+static void decodeQ5_0(const uint8_t *block, uint8_t *codes, float *scales, float *) {
+  scales[0] = readHalf(block);
+  splitNibbles(block + 6, 16, codes);
+  addFifthBits(read32le(block + 2), codes);
+  for (int i = 0; i < 32; ++i)
+    codes[i] -= 16;
+}
+
+static void decodeQ5_1(const uint8_t *block, uint8_t *codes, float *scales, float *mins) {
+  scales[0] = readHalf(block);
+  mins[0] = readHalf(block + 2);
+  splitNibbles(block + 8, 16, codes);
+  addFifthBits(read32le(block + 4), codes);
+}
+
 static void decodeQ8_0(const uint8_t *block, uint8_t *codes, float *scales, float *) {
   scales[0] = readHalf(block);
   std::memcpy(codes, block + 2, 32);
+}
+
+// Codes of two bits: bits 2q and 2q + 1 of byte i are element i of quarter q of their half.
+static void splitPairsOfBits(const uint8_t *packed, uint8_t *codes) {
+  for (int half = 0; half < 2; ++half)
+    for (int quarter = 0; quarter < 4; ++quarter)
+      for (int i = 0; i < 32; ++i)
+        codes[128 * half + 32 * quarter + i] = packed[32 * half + i] >> 2 * quarter & 3;
+}
+
+static void decodeQ2_K(const uint8_t *block, uint8_t *codes, float *scales, float *mins) {
+  float scale = readHalf(block + 80), min = readHalf(block + 82);
+  for (int i = 0; i < 16; ++i) {
+    scales[i] = scale * float(block[i] & 15);
+    mins[i] = -(min * float(block[i] >> 4));
+  }
+  splitPairsOfBits(block + 16, codes);
+}
+
+static void decodeQ3_K(const uint8_t *block, uint8_t *codes, float *scales, float *) {
+  float scale = readHalf(block + 108);
+  // Bytes 0-7 of the scales: the low nibbles of scales 0 to 7, then, above them, of 8 to 15. The
+  // upper two bits of scales i, i + 4, i + 8 and i + 12 lie in byte 8 + i.
+  uint8_t factors[16];
+  splitNibbles(block + 96, 8, factors);
+  for (int i = 0; i < 16; ++i) {
+    int upper = block[104 + i % 4] >> 2 * (i / 4) & 3;
+    scales[i] = scale * float(int(factors[i] | upper << 4) - 32);
+  }
+  splitPairsOfBits(block + 32, codes);
+  for (int i = 0; i < 256; ++i) // bit g of byte i belongs to element i of 32 of run g
+    codes[i] = (codes[i] | (block[i % 32] >> i / 32 & 1) << 2) - 4;
 }
 
 // The header that q4_k and q5_k share. Pairs 0 to 3 lie in the low 6 bits of bytes 0-3 (scales) and
@@ -168,6 +237,16 @@ static void decodeQ6_K(const uint8_t *block, uint8_t *codes, float *scales, floa
   }
 }
 
+static void decodeIQ4_NL(const uint8_t *block, uint8_t *codes, float *scales, float *) {
+  // Denser around zero, as weights are.
+  static constexpr int8_t levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                        1,    13,   25,  38,  53,  69,  89,  113};
+  scales[0] = readHalf(block);
+  splitNibbles(block + 2, 16, codes);
+  for (int i = 0; i < 32; ++i)
+    codes[i] = static_cast<uint8_t>(levels[codes[i]]);
+}
+
 static auto getBlockDecoder(Storage storage)
     -> void (*)(const uint8_t *, uint8_t *, float *, float *) {
   switch (storage) {
@@ -175,14 +254,24 @@ static auto getBlockDecoder(Storage storage)
     return decodeQ4_0;
   case Storage::Q4_1:
     return decodeQ4_1;
+  case Storage::Q5_0:
+    return decodeQ5_0;
+  case Storage::Q5_1:
+    return decodeQ5_1;
   case Storage::Q8_0:
     return decodeQ8_0;
+  case Storage::Q2_K:
+    return decodeQ2_K;
+  case Storage::Q3_K:
+    return decodeQ3_K;
   case Storage::Q4_K:
     return decodeQ4_K;
   case Storage::Q5_K:
     return decodeQ5_K;
   case Storage::Q6_K:
     return decodeQ6_K;
+  case Storage::IQ4_NL:
+    return decodeIQ4_NL;
   case Storage::F32:
   case Storage::F16:
   case Storage::BF16:

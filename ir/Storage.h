@@ -16,7 +16,23 @@ namespace tenon {
 
 // Names follow GGUF (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md) in lower case.
 // F64 occurs in no checkpoint; the compiler makes such tables (RoPE frequencies).
-enum class Storage { F32, F16, BF16, Q4_0, Q4_1, Q8_0, Q4_K, Q5_K, Q6_K, F64 };
+enum class Storage {
+  F32,
+  F16,
+  BF16,
+  Q4_0,
+  Q4_1,
+  Q5_0,
+  Q5_1,
+  Q8_0,
+  Q2_K,
+  Q3_K,
+  Q4_K,
+  Q5_K,
+  Q6_K,
+  IQ4_NL,
+  F64
+};
 
 struct StorageInfo {
   Storage storage;

@@ -20,6 +20,8 @@ public:
 
   virtual mlir::OpBuilder &getBuilder() = 0;
   virtual mlir::Location getLoc() = 0;
+  // What an `encoder:` node has left, as rows of the decoder's batch; null without one.
+  virtual mlir::Value getMemory() = 0;
   // The activation that the node applies to; null for the first node of a graph.
   virtual mlir::Value getStream() = 0;
   virtual mlir::Value getBatch() = 0;
@@ -36,10 +38,12 @@ public:
                                         std::optional<bool> fallback = std::nullopt) = 0;
   virtual mlir::FailureOr<std::string>
   getString(llvm::StringRef key, std::optional<llvm::StringRef> fallback = std::nullopt) = 0;
-  // A map of numbers (f64) and strings, or null when absent.
+  // A map of numbers (f64), strings and lists of numbers, or null when absent.
   virtual mlir::FailureOr<mlir::DictionaryAttr> getMap(llvm::StringRef key) = 0;
-  // Builds a nested list of nodes on the current stream and returns its value.
-  virtual mlir::FailureOr<mlir::Value> getBranch(llvm::StringRef key) = 0;
+  // Whether the argument is there and is text.
+  virtual bool isText(llvm::StringRef key) = 0;
+  // Builds a nested list of nodes on `from`, or else the current stream, and returns its value.
+  virtual mlir::FailureOr<mlir::Value> getBranch(llvm::StringRef key, mlir::Value from = {}) = 0;
   // The weight `<argument><suffix>`, such as "model.norm" + ".weight"; its shape is checked against
   // the checkpoint.
   virtual mlir::FailureOr<mlir::Value> getWeight(llvm::StringRef key, llvm::StringRef suffix,

@@ -70,8 +70,9 @@ struct AbsorbLatent : impl::LLMAbsorbLatentBase<AbsorbLatent> {
     Value key = JoinHeadsOp::create(builder, loc, latent, shared, 1);
     Value value = SliceOp::create(builder, loc, key, 0, rank);
     Value mixed =
-        AttentionOp::create(builder, loc, q, key, value, op.getBatch(), op.getSinks(), heads, 1,
-                            op.getScale(), op.getKeys(), op.getWindow(), op.getSoftcap());
+        AttentionOp::create(builder, loc, q, key, value, op.getBatch(), op.getBias(), op.getSinks(),
+                            heads, 1, op.getScale(), op.getKeys(), op.getWindow(), op.getSoftcap(),
+                            op.getBiasBy(), op.getBiasOrigin());
     Value result = HeadLinearOp::create(builder, loc, mixed, perHead(values));
     emitPassed(op, getArgument(),
                Twine(rank + getColumns(shared)) + " numbers are kept of a token instead of " +

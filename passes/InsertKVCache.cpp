@@ -1,6 +1,8 @@
 // llm-insert-kv-cache: attention over the batch's own tokens becomes attention over the cached
-// context.
+// context, and attention over an encoder's rows one over what the encoder has cached of them.
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Graph.h"
 #include "passes/Passes.h"
 
@@ -56,32 +58,23 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
                                  << "'; accepted: f32, bf16, f16";
       return signalPassFailure();
     }
+    auto encoder = getOperation().lookupSymbol<func::FuncOp>("encoder");
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(insert(function, element)))
+      if (failed(insert(function, element)) || failed(insertMemory(function, encoder, element)))
         return signalPassFailure();
   }
 
   LogicalResult insert(func::FuncOp function, Type element) {
     SmallVector<AttentionOp> attentions;
     function.walk([&](AttentionOp op) {
-      if (op.getKeys() == KeyRows::tokens)
+      if (op.getKeys() == KeyRows::tokens && op.isCausal())
         attentions.push_back(op);
     });
     if (attentions.empty())
       return success();
-
-    CacheType type;
-    for (AttentionOp op : attentions) {
-      auto [keys, values] = getStoredRows(op);
-      int64_t layers = attentions.size();
-      auto rows = CacheType::get(
-          &getContext(), layers, keys.heads, getColumns(keys.stored) / keys.heads,
-          getColumns(values.stored) / values.heads, areInKeys(values.stored, keys), element);
-      if (type && rows != type)
-        return op.emitError() << "layers with different rows cannot share a cache: " << rows
-                              << " after " << type;
-      type = rows;
-    }
+    CacheType type = getCacheType(attentions, element, /*isMemory=*/false);
+    if (!type)
+      return failure();
 
     // The cache is the last argument and the last result.
     if (failed(function.insertArgument(function.getNumArguments(), type, {}, function.getLoc())) ||
@@ -95,6 +88,105 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
     return success();
   }
 
+  // The cache of these layers; null, with an error, if they cannot share one.
+  static CacheType getCacheType(ArrayRef<AttentionOp> attentions, Type element, bool isMemory) {
+    CacheType type;
+    for (AttentionOp op : attentions) {
+      auto [keys, values] = getStoredRows(op);
+      auto rows = CacheType::get(op.getContext(), attentions.size(), keys.heads,
+                                 getColumns(keys.stored) / keys.heads,
+                                 getColumns(values.stored) / values.heads,
+                                 areInKeys(values.stored, keys), element, isMemory);
+      if (type && rows != type) {
+        op.emitError() << "layers with different rows cannot share a cache: " << rows << " after "
+                       << type;
+        return nullptr;
+      }
+      type = rows;
+    }
+    return type;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Cross-attention
+  //===--------------------------------------------------------------------===//
+
+  // The keys and values of every layer move to the encoder, which appends them to the memory's
+  // cache. That takes the place of its result, and of the decoder's argument.
+  LogicalResult insertMemory(func::FuncOp decoder, func::FuncOp encoder, Type element) {
+    SmallVector<AttentionOp> attentions;
+    decoder.walk([&](AttentionOp op) {
+      if (op.getKeys() == KeyRows::memory)
+        attentions.push_back(op);
+    });
+    if (attentions.empty())
+      return success();
+    BlockArgument memory;
+    for (BlockArgument argument : decoder.getArguments())
+      if (isa<RankedTensorType>(argument.getType()))
+        memory = argument;
+    if (!memory || !encoder)
+      return attentions.front().emitError() << "attends to a memory, which needs a function "
+                                               "@encoder and its result as an argument";
+    std::optional<unsigned> result = getNamedResult(encoder, "memory");
+    if (!result)
+      return encoder.emitError() << "has no result named \"memory\"";
+    CacheType type = getCacheType(attentions, element, /*isMemory=*/true);
+    if (!type ||
+        failed(encoder.insertArgument(encoder.getNumArguments(), type, {}, encoder.getLoc())) ||
+        failed(decoder.insertArgument(decoder.getNumArguments(), type, {}, decoder.getLoc())))
+      return failure();
+
+    auto terminator = cast<func::ReturnOp>(encoder.getBody().front().getTerminator());
+    OpBuilder builder(terminator);
+    IRMapping moved;
+    moved.map(memory, terminator.getOperand(*result));
+    Value written = encoder.getArguments().back(), cached = decoder.getArguments().back();
+    for (auto [layer, op] : llvm::enumerate(attentions)) {
+      auto [keys, values] = getStoredRows(op);
+      Value key = move(builder, keys.stored, moved), value = move(builder, values.stored, moved);
+      if (!key || !value)
+        return op.emitError() << "keys and values over a memory must follow from it alone";
+      written = KVAppendOp::create(builder, op.getLoc(), type, written, key, value,
+                                   encoder.getArgument(0), layer);
+      SmallVector<Value> old{op.getKey(), op.getValue()};
+      readFromCache(op, cached, layer);
+      for (Value rows : old)
+        eraseDead(rows);
+    }
+    if (!memory.use_empty())
+      return decoder.emitError() << "reads the memory otherwise than by attention";
+    terminator.getOperandsMutable().append(written);
+    terminator.getOperandsMutable().erase(*result);
+    return success(succeeded(encoder.insertResult(encoder.getNumResults(), type, {})) &&
+                   succeeded(encoder.eraseResult(*result)) &&
+                   succeeded(decoder.eraseArgument(memory.getArgNumber())));
+  }
+
+  // A copy of what computes `value`; null if that reads what is not mapped.
+  static Value move(OpBuilder &builder, Value value, IRMapping &mapping) {
+    if (Value known = mapping.lookupOrNull(value))
+      return known;
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return nullptr;
+    for (Value operand : op->getOperands())
+      if (!move(builder, operand, mapping))
+        return nullptr;
+    builder.clone(*op, mapping);
+    return mapping.lookup(value);
+  }
+
+  static void eraseDead(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !isOpTriviallyDead(op))
+      return;
+    SmallVector<Value> operands(op->getOperands());
+    op->erase();
+    for (Value operand : operands)
+      eraseDead(operand);
+  }
+
   // Returns the updated cache.
   Value rewrite(AttentionOp op, Value cache, int64_t layer) {
     OpBuilder builder(op);
@@ -102,7 +194,17 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
     auto [keys, values] = getStoredRows(op);
     Value updated = KVAppendOp::create(builder, loc, cache.getType(), cache, keys.stored,
                                        values.stored, op.getBatch(), layer);
-    auto read = KVReadOp::create(builder, loc, updated, op.getBatch(), layer);
+    readFromCache(op, updated, layer);
+    op.setKeys(KeyRows::context);
+    eraseUnused({keys.repeat, values.repeat});
+    return updated;
+  }
+
+  static void readFromCache(AttentionOp op, Value cache, int64_t layer) {
+    OpBuilder builder(op);
+    Location loc = op.getLoc();
+    auto [keys, values] = getStoredRows(op);
+    auto read = KVReadOp::create(builder, loc, cache, op.getBatch(), layer);
     auto repeat = [&](Value context, Rows rows) -> Value {
       if (!rows.repeat)
         return context;
@@ -111,9 +213,6 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
     };
     op.getKeyMutable().assign(repeat(read.getKey(), keys));
     op.getValueMutable().assign(repeat(read.getValue(), values));
-    op.setKeys(KeyRows::context);
-    eraseUnused({keys.repeat, values.repeat});
-    return updated;
   }
 };
 

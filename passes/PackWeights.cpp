@@ -1,4 +1,5 @@
-// llm-pack-weights: every matrix that an operation reads is packed for kernels.
+// llm-pack-weights: every matrix that an operation multiplies by or looks up is packed for kernels.
+// Tables of score biases stay as they are.
 #include "mlir/IR/Builders.h"
 #include "passes/Passes.h"
 
@@ -17,7 +18,9 @@ struct PackWeights : impl::LLMPackWeightsBase<PackWeights> {
       auto weight = cast<TypedValue<WeightType>>(op->getResult(0));
       WeightType type = weight.getType();
       Layout layout = getPackedLayout(type.getStorage());
-      auto isReader = [](OpOperand &use) { return !isa<WeightOpInterface>(use.getOwner()); };
+      auto isReader = [](OpOperand &use) {
+        return !isa<WeightOpInterface, AttentionOp, PagedAttentionOp>(use.getOwner());
+      };
       if (type.getRank() < 2 || type.getLayout() != Layout::plain || layout == Layout::plain ||
           llvm::none_of(weight.getUses(), isReader))
         return;

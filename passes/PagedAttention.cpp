@@ -15,16 +15,17 @@ struct PagedAttention : impl::LLMPagedAttentionBase<PagedAttention> {
   void runOnOperation() override {
     getOperation().walk([](AttentionOp op) {
       auto read = op.getKey().getDefiningOp<KVReadOp>();
-      if (op.getKeys() != KeyRows::context || !read || op.getKey() != read.getKey() ||
+      if (op.getKeys() == KeyRows::tokens || !read || op.getKey() != read.getKey() ||
           op.getValue() != read.getValue() ||
           read.getCache().getType().getHeads() != int64_t(op.getNumKvHeads()))
         return;
       OpBuilder builder(op);
-      op.replaceAllUsesWith(PagedAttentionOp::create(builder, op.getLoc(), op.getQuery(),
-                                                     read.getCache(), op.getBatch(), op.getSinks(),
-                                                     read.getLayer(), op.getNumHeads(),
-                                                     op.getScale(), op.getWindow(), op.getSoftcap())
-                                .getResult());
+      op.replaceAllUsesWith(
+          PagedAttentionOp::create(builder, op.getLoc(), op.getQuery(), read.getCache(),
+                                   op.getBatch(), op.getBias(), op.getSinks(), read.getLayer(),
+                                   op.getNumHeads(), op.getScale(), op.getWindow(), op.getSoftcap(),
+                                   op.getBiasBy(), op.getBiasOrigin())
+              .getResult());
       op.erase();
       if (read->use_empty())
         read.erase();

@@ -32,7 +32,8 @@ def LLMInsertKVCache : TenonPass<"llm-insert-kv-cache", "::mlir::ModuleOp", Loss
   let summary = "thread a KV cache through attention";
   let description = [{
     Every attention over the tokens of its own batch becomes an append to the cache and an attention over the whole
-    cached context. Keys and values are stored as they are *before* `llm.repeat_kv`.
+    cached context. Keys and values are stored as they are *before* `llm.repeat_kv`. Bidirectional attention stays as
+    it is: an encoder sees whole sequences at once.
 
     ```mlir
     %kr = llm.repeat_kv %k ...                       %c1 = llm.kv_append %c0, %k, %v, %batch layer 0
@@ -40,15 +41,28 @@ def LLMInsertKVCache : TenonPass<"llm-insert-kv-cache", "::mlir::ModuleOp", Loss
     %y = llm.attention %q, %kr, %vr, %batch          %kr = llm.repeat_kv %kc ... ; %vr = llm.repeat_kv %vc ...
                         ... keys tokens              %y = llm.attention %q, %kr, %vr, %batch ... keys context
     ```
+
+    The keys and values of attention over a memory move to `@encoder`, which writes them to a cache of their own, once;
+    `@main` takes that cache instead of the encoder's rows.
+
+    ```mlir
+    func @encoder(%b) -> memory                      func @encoder(%b, %m0) -> %m1
+      return %x                                        %k = llm.linear %x ; %v = llm.linear %x
+                                               ─▶      %m1 = llm.kv_append %m0, %k, %v, %b layer 0
+    func @main(%batch, %memory)                      func @main(%batch, %m)
+      %k = llm.linear %memory ; %v = ...               %k, %v = llm.kv_read %m, %batch layer 0
+      llm.attention %q, %k, %v ... keys memory         llm.attention %q, %k, %v ... keys memory
+    ```
   }];
   let options = [Option<"dtype", "dtype", "std::string", "\"f32\"", "element of the cache: f32, bf16 or f16">];
 }
 
 def LLMSplitPhases : TenonPass<"llm-split-phases", "::mlir::ModuleOp", PhaseMap> {
-  let summary = "make @prefill and @decode from @main";
+  let summary = "make @encode, @prefill and @decode from @encoder and @main";
   let description = [{
-    Both are copies at first. `@decode` carries `llm.phase = "decode"`: each sequence brings exactly one token, whose
-    row is scored; later passes use that.
+    `@prefill` and `@decode` are copies of `@main` at first. `@decode` carries `llm.phase = "decode"`: each sequence brings
+    exactly one token, whose row is scored; later passes use that. `@encoder` becomes `@encode`, and so does a `@main`
+    whose attention is bidirectional: a model that only encodes has no other phase.
   }];
 }
 
@@ -88,7 +102,7 @@ def LLMMHAToGQA : TenonPass<"llm-mha-to-gqa", "::mlir::func::FuncOp"> {
 
 def LLMPagedAttention : TenonPass<"llm-paged-attention", "::mlir::func::FuncOp"> {
   let summary = "read keys and values where they lie in the cache";
-  let description = [{`llm.kv_read` followed by `llm.attention` becomes `llm.paged_attention`.}];
+  let description = [{`llm.kv_read` followed by `llm.attention` becomes `llm.paged_attention`, over the memory too.}];
 }
 
 def LLMFuseGatedMLP : TenonPass<"llm-fuse-gated-mlp", "::mlir::func::FuncOp"> {

@@ -159,7 +159,7 @@ private:
         if (auto repeat = dyn_cast<RepeatKVOp>(op))
           work.push_back(repeat.getInput());
       }
-      if (attention.getKeys() != KeyRows::context || parts.empty())
+      if (attention.getKeys() == KeyRows::tokens || parts.empty())
         continue;
       SmallVector<Operation *> ordered = parts.takeVector();
       llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });

@@ -16,9 +16,11 @@ using namespace tenon::rt;
 
 struct tenon_model {
   tenon_model(const std::string &path, const EngineOptions &options)
-      : program(tenonCompiled, path, path), engine(tenonCompiled, program.artefact(), options) {}
+      : program(tenonCompiled, path, path), engine(tenonCompiled, program.artefact(), options),
+        prefixes(engine) {}
   Program program;
   Engine engine;
+  PrefixCache prefixes; // of the prompts that were generated from
 };
 
 static thread_local std::string lastError;
@@ -55,6 +57,8 @@ int tenon_open(uint32_t version, const char *path, const tenon_open_options *opt
       engineOptions.threads = options->threads;
       engineOptions.pin = options->pin != 0;
     }
+    // One sequence of the whole context, and as much again of earlier prompts.
+    engineOptions.cacheBlocks = 2 * KvPool::blocksFor(tenonCompiled.context);
     *model = std::make_unique<tenon_model>(file, engineOptions).release();
     return 0;
   });
@@ -108,12 +112,13 @@ int64_t tenon_generate(tenon_model *model, const int32_t *ids, int64_t count,
       for (int64_t i = 0; i < given->stop_count; ++i)
         options.stop.push_back(given->stop[i]);
     }
-    Generation result =
-        generate(model->program, model->engine, idsOf(ids, count), options,
-                 [&](int32_t token, std::string_view text) {
-                   return !onToken ||
-                          onToken(user, token, text.data(), static_cast<int64_t>(text.size())) == 0;
-                 });
+    Generation result = generate(
+        model->program, model->engine, idsOf(ids, count), options,
+        [&](int32_t token, std::string_view text) {
+          return !onToken ||
+                 onToken(user, token, text.data(), static_cast<int64_t>(text.size())) == 0;
+        },
+        &model->prefixes);
     return static_cast<int64_t>(result.ids.size());
   });
 }
@@ -122,8 +127,11 @@ int tenon_logits(tenon_model *model, const int32_t *ids, int64_t count, float *l
   return guarded([&] {
     std::vector<int32_t> all = idsOf(ids, count);
     Engine &engine = model->engine;
+    if (engine.hasMemory())
+      refuse("tenon_logits: an encoder-decoder reads two texts; tenon_generate does");
     if (count > engine.context())
       refuse("{} tokens, the context holds {}", count, engine.context());
+    model->prefixes.makeRoom(KvPool::blocksFor(count));
     KvSequence sequence(engine.pool());
     engine.step(
         {{&sequence, all.data(), static_cast<int>(count), Score::All}}, [&](const Row &row) {

@@ -6,6 +6,10 @@
 //                                        (and 64 scored rows, which bounds the logits)
 //        wave 1:  A A A B C C C …        wave 2:  C C C …
 //
+// An encoder sees sequences whole: encode(works) runs as many in a wave as it would take tokens,
+// and at least one. What the encoder of an encoder-decoder makes of a text goes to a pool of its
+// own, the memory's, from which each step over the sequence that belongs to it reads.
+//
 // Rows are answered through a sink while their wave's results lie in the arena.
 #ifndef TENON_RUNTIME_ENGINE_H
 #define TENON_RUNTIME_ENGINE_H
@@ -16,6 +20,7 @@
 #include "runtime/ThreadTeam.h"
 #include "runtime/kernel_abi.h"
 
+#include <atomic>
 #include <functional>
 #include <vector>
 
@@ -29,22 +34,25 @@ struct Work {
   const int32_t *ids;
   int count;
   Score score;
+  int unscored = 0;               // with Score::All: the first tokens, whose rows are not wanted
+  const int32_t *types = nullptr; // of the ids, where the model has token types; null: all 0
+  const KvSequence *memory = nullptr; // encoder-decoders: what encode() has made of its source
 };
 
 // A scored row; valid during the sink's call only.
 struct Row {
-  int work;            // index into the step's works
-  int token;           // index into the work's ids
-  const float *logits; // [vocab]
-  std::vector<const float *>
-      hiddens; // [hidden_count] rows of [hidden_width]; empty unless compiled in
+  int work;                           // index into the step's works
+  int token;                          // index into the work's ids
+  const float *logits;                // [vocab]; null where a memory is made
+  std::vector<const float *> hiddens; // a row of each tenon_hidden; empty unless compiled in
 };
 using RowSink = std::function<void(const Row &)>;
 
 struct EngineOptions {
   int threads = 0; // 0: as many as CPUs allowed
   bool pin = false;
-  int64_t cacheBlocks = 0; // 0: enough for one sequence of the model's context
+  int64_t cacheBlocks = 0;  // 0: enough for one sequence of the model's context
+  int64_t memoryBlocks = 0; // the same, of an encoder's
 };
 
 class Engine {
@@ -52,15 +60,34 @@ public:
   // `artefact` must live longer. Throws with ExitMachine when no variant runs on this CPU.
   Engine(const tenon_compiled &compiled, const Artefact &artefact, const EngineOptions &options);
 
+  // Whether the model continues texts; one that only encodes answers whole ones.
+  bool decodes() const { return chosen.prefill != nullptr; }
+  // Whether it is an encoder-decoder, which reads another text first.
+  bool hasMemory() const { return compiled.memory_layers > 0; }
+
   KvPool &pool() { return kvPool; }
+  KvPool &memoryPool() { return memory; }
   int vocab() const { return compiled.vocab; }
+  // Of what encode() takes.
+  int encoderVocab() const { return hasMemory() ? compiled.encoder_vocab : compiled.vocab; }
   int context() const { return compiled.context; }
   int threads() const { return team.size(); }
   const tenon_variant &variant() const { return chosen; }
 
+  // A prompt may be cut at multiples of this: computed in two steps, the first maybe as part of
+  // another prompt, it gives the bits that it gives in one. Blocks where rows don't depend on their
+  // neighbours; whole waves where oneDNN multiplies, which chooses its order of sums by their
+  // number (known once a prompt was long enough to ask for it). 0: the last step found oneDNN
+  // missing on the way and is like no other.
+  int prefixUnit() const;
+
   // Appends each work's tokens to its sequence and answers its scored rows, in order within a work.
   // Refuses ids outside the vocabulary and sequences longer than the context before anything runs.
+  // A sequence that grows beyond what its cached keys are good for (longrope) is computed anew.
   void step(const std::vector<Work> &works, const RowSink &sink);
+  // For encoders: the same for whole sequences. Those of an encoder-decoder lie in memoryPool(),
+  // and their rows have hidden states only.
+  void encode(const std::vector<Work> &works, const RowSink &sink);
 
 private:
   struct Piece { // a run of one work's tokens in the batch being built
@@ -68,21 +95,27 @@ private:
     bool scoresLast, scoresAll;
   };
 
-  void check(const std::vector<Work> &works) const;
+  void check(const std::vector<Work> &works, bool encodes) const;
+  bool outgrowsCache(const Work &work) const;
+  void run(const std::vector<Work> &works, const RowSink &sink);
+  void runAnew(const Work &work, const RowSink &sink);
   void runBatch(const std::vector<Work> &works, tenon_program *program, const RowSink &sink);
 
   const tenon_compiled &compiled;
   const Artefact &artefact;
   const tenon_variant &chosen;
   ThreadTeam team;
-  KvPool kvPool;
+  KvPool kvPool, memory;
   Mapping arena, scratch;
   int64_t scratchStride = 0;
   tenon_services services = {};
+  bool offeredOneDnn = false, fellBack = false; // ever; in the last step
+  std::atomic<bool> askedOneDnn{false};         // ever
 
   // The batch being built; members so that decoding allocates nothing.
   std::vector<Piece> pieces;
   std::vector<int32_t> ids, positions, sequenceOf, starts, lengths, blockTable, scoredRows;
+  std::vector<int32_t> types, memoryLengths, memoryTable;
 };
 
 // The first variant whose features this CPU has.

@@ -1,5 +1,6 @@
 #include "runtime/KvPool.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tenon::rt {
@@ -50,21 +51,25 @@ void KvPool::copy(int32_t from, int32_t to) {
 }
 
 KvSequence::KvSequence(KvSequence &&other) noexcept
-    : pool(other.pool), tokens(other.tokens), table(std::move(other.table)) {
+    : pool(other.pool), tokens(other.tokens), table(std::move(other.table)),
+      known(std::move(other.known)) {
   other.tokens = 0;
   other.table.clear();
+  other.known.clear();
 }
 
 KvSequence &KvSequence::operator=(KvSequence &&other) noexcept {
   std::swap(pool, other.pool);
   std::swap(tokens, other.tokens);
   std::swap(table, other.table);
+  std::swap(known, other.known);
   return *this;
 }
 
 KvSequence KvSequence::fork() const {
   KvSequence child(*pool);
   child.table = table;
+  child.known = known;
   child.tokens = tokens;
   for (int32_t block : table)
     ++pool->references[block];
@@ -97,6 +102,7 @@ void KvSequence::truncate(int length) {
   for (; table.size() > keep; table.pop_back())
     pool->release(table.back());
   tokens = length;
+  known.resize(std::min(known.size(), static_cast<size_t>(length)));
 }
 
 } // namespace tenon::rt

@@ -67,6 +67,9 @@ public:
   ~KvSequence() { truncate(0); }
 
   int length() const { return tokens; }
+  // The ids of its tokens, if they are told by `remember`.
+  const std::vector<int32_t> &ids() const { return known; }
+  void remember(const int32_t *ids, int count) { known.insert(known.end(), ids, ids + count); }
   const std::vector<int32_t> &blocks() const { return table; }
 
   // A second sequence with the same past. Shares every block until one of the two appends.
@@ -80,7 +83,7 @@ public:
 private:
   KvPool *pool;
   int tokens = 0;
-  std::vector<int32_t> table;
+  std::vector<int32_t> table, known;
 };
 
 } // namespace tenon::rt

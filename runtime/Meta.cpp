@@ -41,6 +41,7 @@ Meta Meta::parse(std::string_view text, const std::string &where) {
       generation != json.end() && generation->is_object()) {
     read(*generation, "eos", meta.eos);
     read(*generation, "stop", meta.stop);
+    read(*generation, "decoder_start", meta.decoderStart);
   }
   return meta;
 }

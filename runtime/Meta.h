@@ -2,7 +2,8 @@
 //
 //   {"model", "architecture", "tenon_version", "target", "precision", "kv_dtype", "context",
 //   "parameters",
-//    "config_digest", "isa": [..], "flags": {..}, "generation": {"eos": [ids], "stop": [strings]},
+//    "config_digest", "isa": [..], "flags": {..}, "generation": {"eos": [ids], "stop": [strings],
+//    "decoder_start": id},
 //    "tokenizer": bool, "onednn_path", "weights_file"}
 //
 // A missing key takes its default, so that older files stay readable; a key of the wrong type is
@@ -23,6 +24,7 @@ struct Meta {
   std::vector<std::string> isa;
   std::vector<int32_t> eos;
   std::vector<std::string> stop;
+  int32_t decoderStart = -1; // what an encoder-decoder's answers begin with; negative: unknown
   bool tokenizer = false;
   std::string onednnPath;  // where the compiler found oneDNN; may be empty
   std::string weightsFile; // the sidecar; empty when the weights are in the file itself

@@ -1,7 +1,7 @@
 // The contract between compiled programs, kernels and the runtime. Plain C, no includes beyond
 // <stdint.h>: kernels (compiled to LLVM bitcode), the runtime and the code generator all read it.
 //
-//   runtime ──tenon_env──▶ program (@prefill / @decode) ──shape, io──▶ kernel
+//   runtime ──tenon_env──▶ program (@encode / @prefill / @decode) ──shape, io──▶ kernel
 //
 // Every thread of the team runs the whole program; a kernel cuts its own share of the work from
 // (thread, threads). The program puts a barrier between stages that depend on each other.
@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define TENON_KERNEL_ABI 1
+#define TENON_KERNEL_ABI 2
 
 // Positions in one block of the paged KV cache.
 #define TENON_BLOCK_TOKENS 16
@@ -28,9 +28,16 @@ typedef struct tenon_batch {
   const int32_t *positions;   // [T] position of each token in its sequence, from 0
   const int32_t *sequence_of; // [T] sequence index of each token
   const int32_t *starts;      // [S + 1] first token of each sequence
-  const int32_t *lengths;     // [S] cached positions of each sequence once this step is done
+  const int32_t *lengths; // [S] cached positions of each sequence once this step is done, however
+                          // many batches it takes
   const int32_t *block_table; // [S, max_blocks] physical block of each logical block
   const int32_t *scored_rows; // [R] token rows to be scored, ascending
+  const int32_t *types;       // [T] token types; null where the model has none
+  // A decoder's view of what @encode made of its sequences, the memory: blocks of the second pool.
+  // @encode itself sees that pool's blocks as its own, in block_table.
+  const int32_t *memory_lengths; // [S] positions; null without an encoder
+  const int32_t *memory_table;   // [S, memory_max_blocks]
+  int32_t memory_max_blocks;
 } tenon_batch;
 
 struct tenon_env;
@@ -62,6 +69,9 @@ typedef struct tenon_env {
   int32_t threads;
   int64_t cache_blocks; // blocks in the KV pool
   void *team;           // the runtime's own; for `barrier`
+  // The pool of cross-attention: laid out like the other, with its own sizes. Null without one.
+  char *memory_cache;
+  int64_t memory_blocks;
 } tenon_env;
 
 // A kernel. `shape` points to a constant struct of the kernel's own (see codegen/cpu/kernels); it
@@ -78,7 +88,15 @@ typedef void tenon_kernel(const void *shape, void *const *io, const tenon_env *e
 // A compiled phase. `arena` is T * arena_token_bytes + R * arena_scored_bytes long.
 typedef void tenon_program(const tenon_env *env, char *arena, const char *weights, char *cache);
 
-// The same program for one instruction set; the runtime takes the first whose features the CPU has.
+// The same programs for one instruction set; the runtime takes the first whose features the CPU
+// has.
+//
+//                      encode                          prefill, decode
+//   decoder            null                            logits of scored rows
+//   encoder            logits of scored rows           null
+//   encoder-decoder    writes the memory               logits of scored rows, over the memory
+//
+// Where attention is bidirectional a sequence comes in one batch, with all its tokens.
 typedef struct tenon_variant {
   const char *name;       // for people: "x86-64-v4+vnni"
   const char *features;   // comma-separated CPU features it needs, as in /proc/cpuinfo
@@ -86,7 +104,15 @@ typedef struct tenon_variant {
   tenon_program *prefill; // any tokens for each sequence
   tenon_program *decode;  // exactly one token for each sequence, every row scored
   int64_t scratch_bytes;  // for each thread
+  tenon_program *encode;  // whole sequences
 } tenon_variant;
+
+// A value in the middle of the model, a row for each token: f32 [T][width] at arena + T * offset.
+typedef struct tenon_hidden {
+  const char *name; // "hidden.0", "hidden_final"
+  int64_t offset;
+  int64_t width;
+} tenon_hidden;
 
 // What the generated object defines, under the name `tenon_compiled`.
 typedef struct tenon_compiled {
@@ -108,11 +134,21 @@ typedef struct tenon_compiled {
   int64_t block_bytes;      // of one layer's block
   int64_t weight_bytes;     // length of the weights section it expects
   uint8_t weight_digest[8]; // the first bytes of its checksum, so that a foreign section is refused
-  // Hidden states when compiled with --emit-hidden: hidden i lies at arena + T * hidden_offset[i],
-  // f32, hidden_width wide. 0 without.
-  int32_t hidden_count;
-  int32_t hidden_width;
-  const int64_t *hidden_offsets;
+  // What --emit-hidden lets the caller see, in the order of the computation; 0 without.
+  int64_t hidden_count;
+  const tenon_hidden *hiddens; // of what gives the logits
+  // A sequence that grows beyond so many tokens is computed anew from its first token: its rotary
+  // frequencies are others then (longrope). 0: never.
+  int32_t recompute_beyond;
+  int32_t keys_by_length; // 1: cached keys depend on the length of their sequence, so that none of
+                          // its prefixes serves another
+  int64_t encoder_hidden_count;
+  const tenon_hidden *encoder_hiddens; // of an encoder-decoder's encoder
+  // An encoder-decoder's cross-attention; 0 without. The encoder's tokens have their own ids.
+  int32_t memory_layers;
+  int32_t encoder_vocab;
+  int64_t memory_block_bytes;
+  int64_t token_types; // how many there are; 0: the model does not ask
 } tenon_compiled;
 
 #endif // TENON_KERNEL_ABI_H

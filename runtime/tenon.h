@@ -63,7 +63,9 @@ TENON_API int64_t tenon_tokenize(tenon_model *model, const char *text, int64_t b
 TENON_API int64_t tenon_detokenize(tenon_model *model, const int32_t *ids, int64_t count,
                                    char *text, int64_t capacity);
 
-/* Continues `count` ids; returns the number of tokens generated. `options` may be NULL. */
+/* Continues `count` ids; returns the number of tokens generated. `options` may be NULL. Where the
+ * ids begin as those of an earlier call did, that beginning is not computed again; the answer is
+ * the same, bit for bit. */
 TENON_API int64_t tenon_generate(tenon_model *model, const int32_t *ids, int64_t count,
                                  const tenon_generate_options *options, tenon_on_token *on_token,
                                  void *user);

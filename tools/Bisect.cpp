@@ -34,12 +34,7 @@ public:
   llvm::Error run(std::optional<Ids> expected) {
     if (llvm::Error error = arguments.model.resolve().takeError())
       return error;
-    passes = getOptionalPasses();
-    for (const Plugin &plugin : PluginLoader::get().getPlugins())
-      for (const Insertion &insertion : plugin.insertions)
-        passes.push_back(insertion.pass);
-    for (llvm::StringRef text : arguments.insertions)
-      passes.push_back(text.split(':').second.split('{').first.str());
+    passes = arguments.listOptionalPasses();
 
     if (!expected) {
       llvm::outs() << "expected: what the reference backend answers without them\n";

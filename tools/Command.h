@@ -31,8 +31,12 @@ struct CompileArguments {
   std::vector<std::string> remarks;    // kinds to print: "missed", "passed"
   bool time = false;                   // say where it went
   int64_t timeTokens = 512;
+  std::function<void(mlir::ModuleOp)> onLoaded; // may change the textbook module
 
   void add(CLI::App &app);
+  // What can be left out, in pipeline order: Tenon's passes and those of plugins. The model's
+  // plugins are loaded by `model.resolve` and `model.load`.
+  std::vector<std::string> listOptionalPasses() const;
   // Loads the model and compiles it to `output`.
   llvm::Error compile(const std::string &output, bool isQuiet);
 };
@@ -48,6 +52,7 @@ struct Silent : llvm::ErrorInfo<Silent> {
 
 using Action = std::function<llvm::Error()>;
 Action addBisect(CLI::App &app);
+Action addCompare(CLI::App &app);
 Action addCompile(CLI::App &app);
 Action addDiff(CLI::App &app);
 Action addGraph(CLI::App &app);

@@ -81,6 +81,16 @@ void CompileArguments::add(CLI::App &app) {
                "run the model before and after each pass on random weights and compare");
 }
 
+std::vector<std::string> CompileArguments::listOptionalPasses() const {
+  std::vector<std::string> passes = getOptionalPasses();
+  for (const Plugin &plugin : PluginLoader::get().getPlugins())
+    for (const Insertion &insertion : plugin.insertions)
+      passes.push_back(insertion.pass);
+  for (llvm::StringRef text : insertions)
+    passes.push_back(text.split(':').second.split('{').first.str());
+  return passes;
+}
+
 llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
   // Before anything is read: the target may not be there at all.
   if (llvm::Error error = model.resolve().takeError())
@@ -107,6 +117,8 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
   llvm::Expected<Model> loaded = model.load(context);
   if (!loaded)
     return loaded.takeError();
+  if (onLoaded)
+    onLoaded(*loaded->module);
   options.insertions = PluginLoader::get().getInsertions();
   options.getPlugin = [](llvm::StringRef pass) {
     const Plugin *plugin = PluginLoader::get().findPass(pass);
@@ -131,8 +143,8 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
     timing.begin(what);
     progress(what);
   };
-  ModelFacts facts{loaded->name, loaded->architecture, loaded->digest,   loaded->parameters,
-                   loaded->eos,  loaded->stop,         loaded->tokenizer};
+  ModelFacts facts{loaded->name, loaded->architecture, loaded->digest,       loaded->parameters,
+                   loaded->eos,  loaded->stop,         loaded->decoderStart, loaded->tokenizer};
   timing.begin("running passes");
   if (llvm::Error error = compileModel(*loaded->module, loaded->weights.get(), facts, options))
     return error;

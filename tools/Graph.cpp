@@ -155,7 +155,7 @@ Action addGraph(CLI::App &app) {
                  "textbook, simplify, cache, specialise, fuse, attention, weights (default) or "
                  "schedule");
   app.add_option("--function", arguments->function,
-                 "main, prefill or decode; default: decode, or the first");
+                 "main, encode, prefill or decode; default: decode, or the first");
   app.add_option("--target", arguments->options.target, "cpu, cuda or reference");
   app.add_option("--precision", arguments->options.precision,
                  "stored, f32, bf16, f16, int8 or int4");

@@ -2,6 +2,7 @@
 // weights.
 #include "codegen/Error.h"
 #include "mlir/IR/MLIRContext.h"
+#include "passes/Graph.h"
 #include "passes/Pipeline.h"
 #include "tools/Command.h"
 #include "llvm/ADT/StringSet.h"
@@ -33,7 +34,7 @@ struct PlannedPhase {
 
 struct Plan {
   std::string model;
-  int64_t parameters = 0, weightBytes = 0, cacheBytes = 0, context = 0;
+  int64_t parameters = 0, weightBytes = 0, cacheBytes = 0, memoryBytes = 0, context = 0;
   std::vector<PlannedPhase> phases;
 };
 
@@ -48,25 +49,64 @@ int64_t getStoredBytes(ModuleOp module) {
   return bytes;
 }
 
+// One step of a phase: `tokens` of each sequence, behind which the cache has `length` positions,
+// and the memory of an encoder-decoder `memory` rows.
 PlannedPhase planPhase(std::string name, int64_t batch, int64_t tokens, int64_t length,
-                       ModuleOp module) {
+                       int64_t memory, ModuleOp module) {
   PlannedPhase phase{std::move(name), tokens, length, {}};
-  auto function = module.lookupSymbol<func::FuncOp>("prefill");
+  auto function =
+      module.lookupSymbol<func::FuncOp>(phase.name == "decode" ? "prefill" : phase.name);
+  auto add = [&](StringRef tensor, Shape shape) {
+    phase.tensors.push_back({tensor.str(), std::move(shape)});
+  };
+  auto addProjections = [&](int64_t width, int64_t heads, int64_t kvHeads, int64_t dim,
+                            int64_t valueDim) {
+    add("hidden", {batch, tokens, width});
+    add("q", {batch, heads, tokens, dim});
+    add("k", {batch, kvHeads, tokens, dim});
+    add("v", {batch, kvHeads, tokens, valueDim});
+  };
+  // Layers are alike: the first of each kind.
+  function.walk([&](AttentionOp op) {
+    int64_t kvHeads = op.getNumKvHeads();
+    addProjections(getColumns(op.getQuery()), op.getNumHeads(), kvHeads, op.getHeadDim(),
+                   getColumns(op.getValue()) / kvHeads);
+    add("scores", {batch, int64_t(op.getNumHeads()), tokens, tokens});
+    return WalkResult::interrupt();
+  });
   function.walk([&](PagedAttentionOp op) {
     CacheType cache = op.getCache().getType();
+    if (cache.getMemory())
+      return WalkResult::advance();
     int64_t heads = op.getNumHeads(), dim = cache.getHeadDim(), valueDim = cache.getValueDim();
-    phase.tensors = {{"hidden", {batch, tokens, getColumns(op.getQuery())}},
-                     {"q", {batch, heads, tokens, dim}},
-                     {"k", {batch, cache.getHeads(), tokens, dim}},
-                     {"v", {batch, cache.getHeads(), tokens, valueDim}},
-                     {"k_cache", {batch, cache.getHeads(), length, dim}},
-                     {"v_cache", {batch, cache.getHeads(), length, valueDim}},
-                     {"scores", {batch, heads, tokens, length}}};
+    addProjections(getColumns(op.getQuery()), heads, cache.getHeads(), dim, valueDim);
+    add("k_cache", {batch, cache.getHeads(), length, dim});
+    add("v_cache", {batch, cache.getHeads(), length, valueDim});
+    add("scores", {batch, heads, tokens, length});
     return WalkResult::interrupt(); // layers are alike
   });
-  function.walk([&](EmbeddingOp op) { phase.tensors[0].second.back() = getColumns(op); });
-  phase.tensors.push_back(
-      {"logits", {batch, 1, module->getAttrOfType<IntegerAttr>("llm.vocab").getInt()}});
+  auto addMemory = [&](CacheType cache) {
+    add("k_memory", {batch, cache.getHeads(), memory, cache.getHeadDim()});
+    add("v_memory", {batch, cache.getHeads(), memory, cache.getHeadDim()});
+    return WalkResult::interrupt();
+  };
+  function.walk([&](KVAppendOp op) {
+    CacheType cache = op.getCache().getType();
+    return cache.getMemory() ? addMemory(cache) : WalkResult::advance();
+  });
+  function.walk([&](PagedAttentionOp op) {
+    CacheType cache = op.getCache().getType();
+    if (!cache.getMemory())
+      return WalkResult::advance();
+    addMemory(cache);
+    add("scores", {batch, int64_t(op.getNumHeads()), tokens, memory});
+    return WalkResult::interrupt();
+  });
+  if (!phase.tensors.empty())
+    function.walk([&](EmbeddingOp op) { phase.tensors[0].second.back() = getColumns(op); });
+  if (getNamedResult(function, "logits"))
+    add("logits", {batch, phase.name == "encode" ? tokens : 1,
+                   module->getAttrOfType<IntegerAttr>("llm.vocab").getInt()});
   return phase;
 }
 
@@ -95,15 +135,24 @@ llvm::Expected<Plan> makePlan(const PlanArguments &arguments) {
   model->module->walk([&](func::FuncOp function) {
     for (Type type : function.getArgumentTypes())
       if (auto cache = dyn_cast<CacheType>(type))
-        plan.cacheBytes = arguments.batch * plan.context * cache.getLayers() *
-                          cache.getPositionElements() *
-                          (cache.getElementType().getIntOrFloatBitWidth() / 8);
+        (cache.getMemory() ? plan.memoryBytes : plan.cacheBytes) =
+            arguments.batch * plan.context * cache.getLayers() * cache.getPositionElements() *
+            (cache.getElementType().getIntOrFloatBitWidth() / 8);
   });
-  plan.phases.push_back(
-      planPhase("prefill", arguments.batch, arguments.prompt, arguments.prompt, *model->module));
+  auto addPhase = [&](std::string name, int64_t tokens, int64_t length) {
+    plan.phases.push_back(planPhase(std::move(name), arguments.batch, tokens, length,
+                                    arguments.prompt, *model->module));
+  };
+  // What has an encoder gives the prompt to it; an answer begins with one token.
+  bool encodes = model->module->lookupSymbol<func::FuncOp>("encode") != nullptr;
+  if (encodes)
+    addPhase("encode", arguments.prompt, 0);
+  if (!model->module->lookupSymbol<func::FuncOp>("prefill"))
+    return plan;
+  int64_t prompt = encodes ? 1 : arguments.prompt;
+  addPhase("prefill", prompt, prompt);
   for (int64_t step = 1; step <= arguments.steps; ++step)
-    plan.phases.push_back(
-        planPhase("decode", arguments.batch, 1, arguments.prompt + step, *model->module));
+    addPhase("decode", 1, prompt + step);
   return plan;
 }
 
@@ -122,6 +171,8 @@ void printText(const Plan &plan, const PlanArguments &arguments) {
                << "weights       " << formatBytes(plan.weightBytes) << '\n'
                << "KV cache      " << formatBytes(plan.cacheBytes) << " (batch " << arguments.batch
                << ", " << plan.context << " positions, " << arguments.cacheType << ")\n";
+  if (plan.memoryBytes)
+    llvm::outs() << "memory cache  " << formatBytes(plan.memoryBytes) << '\n';
   for (const PlannedPhase &phase : plan.phases) {
     llvm::outs() << '\n' << phase.name << ", cache length " << phase.length << '\n';
     for (const auto &[name, shape] : phase.tensors) {
@@ -139,6 +190,8 @@ void printJson(const Plan &plan, const PlanArguments &arguments) {
     json.attribute("parameters", plan.parameters);
     json.attribute("weight_bytes", plan.weightBytes);
     json.attribute("kv_bytes", plan.cacheBytes);
+    if (plan.memoryBytes)
+      json.attribute("memory_bytes", plan.memoryBytes);
     json.attribute("kv_dtype", arguments.cacheType);
     json.attribute("batch", arguments.batch);
     json.attribute("context", plan.context);

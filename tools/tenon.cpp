@@ -31,6 +31,7 @@ int main(int argc, char **argv) {
   };
   add("compile", "compile a model to an executable", addCompile);
   add("bisect", "name the pass that changes an answer", addBisect);
+  add("compare", "name the first operation whose values are not those of a dump", addCompare);
   add("import", "write the model file of a Hugging Face folder or a GGUF file", addImport);
   add("run", "compile a model into the cache, then run it", addRun);
   add("new", "write the project of a new pass, operation or backend", addNew);

@@ -53,11 +53,12 @@ void runLevel(const char *name, bench_level level, const std::string &filter) {
     std::iota(positions.begin(), positions.end(), c.cached);
     int32_t starts[] = {0, c.tokens}, length = c.tokens + c.cached;
     tenon_batch batch = {
-        c.tokens,          1,      0,       256,           ids.data(), positions.data(),
-        sequenceOf.data(), starts, &length, blocks.data(), nullptr};
+        c.tokens,          1,       0,       256,           ids.data(), positions.data(),
+        sequenceOf.data(), starts,  &length, blocks.data(), nullptr,    nullptr,
+        nullptr,           nullptr, 0};
     char *scratch = allocate(c.scratch_bytes);
     tenon_services services = {nullptr, nullptr};
-    tenon_env env = {&batch, &services, scratch, 0, 1, 256, nullptr};
+    tenon_env env = {&batch, &services, scratch, 0, 1, 256, nullptr, nullptr, 0};
     bool normed = std::strstr(c.name, "smol qkv") || std::strstr(c.name, "gate") ||
                   std::strstr(c.name, "head");
     void *io[] = {x, weights, normed ? x : out, out};

@@ -21,7 +21,7 @@ int32_t getFormat(WeightType type) {
     return type.getStorage() == Storage::BF16 ? TK_BF16 : TK_F16;
   case Layout::x16k4:
     if (info.bits == 4)
-      return TK_U4M;
+      return info.groupSize == 16 ? TK_U4MG16 : TK_U4M;
     if (info.hasMin)
       return TK_U8M;
     return info.groupSize == 16 ? TK_S8G16 : TK_S8;
@@ -115,6 +115,15 @@ private:
     return body.getTerminator()->getNumOperands() == 1 && yields(value);
   }
 
+  // Inputs, then the result.
+  SmallVector<unsigned> getOperands(ArrayRef<Value> inputs) {
+    SmallVector<unsigned> io;
+    for (Value value : inputs)
+      io.push_back(*input(value));
+    io.push_back(output());
+    return io;
+  }
+
   int32_t stride(Value value) {
     return sched::getRowStride(cast<MemRefType>(stage.getOperand(*input(value)).getType()));
   }
@@ -132,12 +141,10 @@ private:
   //===--------------------------------------------------------------------===//
 
   std::optional<KernelMatch> embedding() {
-    size_t next = 0;
-    auto byId = take<EmbeddingOp>(next);
-    auto byPosition = byId ? PositionEmbeddingOp() : take<PositionEmbeddingOp>(next);
-    if ((!byId && !byPosition) || next != ops.size())
+    if (ops.size() != 1 || !isa<EmbeddingOp, PositionEmbeddingOp, TypeEmbeddingOp>(ops[0]))
       return std::nullopt;
-    TypedValue<WeightType> rows = byId ? byId.getTable() : byPosition.getTable();
+    auto byPosition = dyn_cast<PositionEmbeddingOp>(ops[0]);
+    auto rows = cast<TypedValue<WeightType>>(ops[0]->getOperand(1)); // after the batch
     WeightType table = rows.getType();
     if (!isInput(rows) || table.getLayout() == Layout::plain)
       return std::nullopt;
@@ -147,7 +154,9 @@ private:
     shape.format = getFormat(table);
     shape.out_stride = outputStride();
     shape.scale = 1;
-    shape.positions = bool(byPosition);
+    shape.index = byPosition                     ? TK_INDEX_POSITIONS
+                  : isa<TypeEmbeddingOp>(ops[0]) ? TK_INDEX_TYPES
+                                                 : TK_INDEX_IDS;
     shape.offset = byPosition ? byPosition.getOffset() : 0;
     return makeMatch("tk_embedding", shape, {*input(rows), output()});
   }
@@ -509,6 +518,8 @@ private:
     shape.rotary_dim = getColumns(op);
     shape.out_stride = outputStride();
     shape.factor = op.getFactor().convertToDouble();
+    shape.original = op.getOriginal();
+    shape.dynamic = op.getDynamic().convertToDouble();
     return makeMatch("tk_rope_angles", shape, {*input(op.getFrequencies()), output()});
   }
 
@@ -565,20 +576,63 @@ private:
     shape.sinks = bool(op.getSinks());
     shape.value_dim = cache.getValueDim();
     shape.values_in_keys = cache.getValuesInKeys();
+    shape.keys = cache.getMemory() ? TK_KEYS_MEMORY : TK_KEYS_CONTEXT;
+    setBias(op, shape);
     return shape;
+  }
+
+  template <typename Op> static void setBias(Op op, tk_attention_shape &shape) {
+    if (!op.getBias())
+      return;
+    shape.bias = op.getBiasBy() == BiasIndex::distance ? TK_BIAS_DISTANCE : TK_BIAS_KEY;
+    shape.bias_length = op.getBias().getType().getColumns();
+    shape.bias_origin = op.getBiasOrigin();
+  }
+
+  // What attention reads beside rows and cache, in the kernels' order.
+  template <typename Op> static void appendTables(Op op, SmallVectorImpl<Value> &values) {
+    for (Value table : {op.getBias(), op.getSinks()})
+      if (table)
+        values.push_back(table);
+  }
+
+  // An encoder's: keys and values are rows of the batch.
+  std::optional<KernelMatch> encoderAttention(AttentionOp op) {
+    SmallVector<Value> needed{op.getQuery(), op.getKey(), op.getValue()};
+    appendTables(op, needed);
+    if (!op.getBidirectional() || !areInputs(needed) ||
+        getColumns(op.getValue()) != getColumns(op.getKey()))
+      return std::nullopt;
+    tk_attention_shape shape = {};
+    shape.heads = op.getNumHeads();
+    shape.kv_heads = op.getNumKvHeads();
+    shape.head_dim = op.getHeadDim();
+    shape.q_stride = stride(op.getQuery());
+    shape.k_stride = stride(op.getKey());
+    shape.v_stride = stride(op.getValue());
+    shape.out_stride = outputStride();
+    shape.kv_dtype = TENON_F32;
+    shape.scale = op.getScale().convertToDouble();
+    shape.softcap = op.getSoftcap().convertToDouble();
+    shape.sinks = bool(op.getSinks());
+    shape.keys = TK_KEYS_TOKENS;
+    setBias(op, shape);
+    return makeMatch("tk_attention", shape, getOperands(needed), tk_attention_scratch(&shape));
   }
 
   std::optional<KernelMatch> attention() {
     size_t next = 0;
+    if (auto op = ops.size() == 1 ? dyn_cast<AttentionOp>(ops[0]) : AttentionOp())
+      return encoderAttention(op);
     auto op = take<PagedAttentionOp>(next);
-    if (!op || next != ops.size() || !areInputs({op.getQuery(), op.getCache()}) ||
-        (op.getSinks() && !isInput(op.getSinks())))
+    if (!op || next != ops.size())
+      return std::nullopt;
+    SmallVector<Value> needed{op.getQuery(), op.getCache()};
+    appendTables(op, needed);
+    if (!areInputs(needed))
       return std::nullopt;
     tk_attention_shape shape = attentionShape(op, stride(op.getQuery()));
-    SmallVector<unsigned> io{*input(op.getQuery()), *input(op.getCache()), output()};
-    if (op.getSinks())
-      io.push_back(*input(op.getSinks()));
-    return makeMatch("tk_attention", shape, io, tk_attention_scratch(&shape));
+    return makeMatch("tk_attention", shape, getOperands(needed), tk_attention_scratch(&shape));
   }
 
   // rope, rope, kv_append, paged_attention
@@ -595,10 +649,12 @@ private:
     if (op.getQuery() != query || append.getKey() != key || op.getCache() != append ||
         query.getAngles() != key.getAngles() || query.getStyle() != key.getStyle() ||
         query.getFirst() || key.getFirst() || !yieldsOnly(op) ||
-        append.getCache().getType().getValuesInKeys() ||
-        (op.getSinks() && !isInput(op.getSinks())) ||
-        !areInputs({query.getInput(), key.getInput(), append.getValue(), query.getAngles(),
-                    append.getCache()}))
+        append.getCache().getType().getValuesInKeys())
+      return std::nullopt;
+    SmallVector<Value> needed{query.getInput(), key.getInput(), append.getValue(),
+                              query.getAngles(), append.getCache()};
+    appendTables(op, needed);
+    if (!areInputs(needed))
       return std::nullopt;
     tk_rope_attention_shape shape = {};
     shape.attention = attentionShape(op, stride(query.getInput()));
@@ -607,11 +663,10 @@ private:
     shape.rotary_dim = getColumns(query.getAngles());
     shape.style = getStyle(query.getStyle());
     shape.angles_stride = stride(query.getAngles());
-    SmallVector<unsigned> io{*input(query.getInput()),  *input(key.getInput()),
-                             *input(append.getValue()), *input(query.getAngles()),
-                             *input(append.getCache()), output()};
-    if (op.getSinks())
-      io.push_back(*input(op.getSinks()));
+    SmallVector<unsigned> io;
+    for (Value value : needed)
+      io.push_back(*input(value));
+    io.push_back(output());
     return makeMatch("tk_rope_attention", shape, io, tk_rope_attention_scratch(&shape));
   }
 

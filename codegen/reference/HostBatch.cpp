@@ -11,10 +11,15 @@ int64_t HostBatch::getContext() const {
   return std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
 }
 
+int64_t HostBatch::getMemory() const {
+  return std::accumulate(memoryLengths.begin(), memoryLengths.end(), int64_t(0));
+}
+
 tenon_batch HostBatch::get() const {
   return {int32_t(getTokens()), int32_t(lengths.size()), int32_t(getScored()), maxBlocks,
           ids.data(),           positions.data(),        sequenceOf.data(),    starts.data(),
-          lengths.data(),       blockTable.data(),       scoredRows.data()};
+          lengths.data(),       blockTable.data(),       scoredRows.data(),    types.data(),
+          memoryLengths.data(), memoryTable.data(),      memoryMaxBlocks};
 }
 
 static float toFloat(const char *at, Type element) {

@@ -17,21 +17,25 @@ struct SequenceShare {
 // See tenon_batch. Sequence s keeps its blocks from batch to batch: they are those of `s` in a pool
 // that is shuffled, so that no two lie in order.
 struct HostBatch {
-  std::vector<int32_t> ids, positions, sequenceOf, starts, lengths, blockTable, scoredRows;
+  std::vector<int32_t> ids, positions, sequenceOf, starts, lengths, blockTable, scoredRows, types;
+  std::vector<int32_t> memoryLengths, memoryTable; // where an encoder has gone before
   std::vector<int32_t> sequences; // of each token: its number in the whole, which sequenceOf counts
                                   // anew
-  int32_t maxBlocks = 0;
+  int32_t maxBlocks = 0, memoryMaxBlocks = 0;
   int64_t blocks = 0; // of the pool
+  int64_t memoryBlocks = 0;
 
   int64_t getTokens() const { return int64_t(positions.size()); }
   int64_t getScored() const { return int64_t(scoredRows.size()); }
   // Rows that llm.kv_read gives.
   int64_t getContext() const;
+  int64_t getMemory() const;
   tenon_batch get() const;
 };
 
-// What the rows of a value are: those of tokens, of tokens to be scored, or of cached positions.
-enum class RowKind { tokens, scored, context };
+// What the rows of a value are: those of tokens, of tokens to be scored, of cached positions, or of
+// what an encoder has left.
+enum class RowKind { tokens, scored, context, memory };
 
 struct HostRows {
   RowKind kind = RowKind::tokens;

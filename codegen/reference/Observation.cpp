@@ -31,6 +31,24 @@ struct Observer::Schedule {
   }
 };
 
+// What an encoder has left for each sequence.
+struct Observer::Source {
+  HostBatch batch; // its own
+  HostRows rows;   // as it gives them, in place of a cache
+  HostCache memory;
+
+  // Lets a decoder's batch see it.
+  void show(HostBatch &decoder, ArrayRef<SequenceShare> shares) const {
+    decoder.memoryMaxBlocks = batch.maxBlocks;
+    decoder.memoryBlocks = batch.blocks;
+    for (const SequenceShare &share : shares) {
+      decoder.memoryLengths.push_back(batch.lengths[share.sequence]);
+      auto blocks = batch.blockTable.begin() + share.sequence * batch.maxBlocks;
+      decoder.memoryTable.insert(decoder.memoryTable.end(), blocks, blocks + batch.maxBlocks);
+    }
+  }
+};
+
 // A number that follows from all that is given.
 template <typename... Parts> static uint64_t mix(Parts... parts) {
   uint64_t values[] = {uint64_t(parts)...};
@@ -57,6 +75,8 @@ HostBatch Observer::makeBatch(ArrayRef<SequenceShare> shares, const Schedule &sc
       int32_t position = share.cached + i;
       batch.ids.push_back(
           int32_t(mix(seed, 1, share.sequence, position) % uint64_t(vocabulary.value_or(1))));
+      batch.types.push_back(
+          int32_t(mix(seed, 4, share.sequence, position) % uint64_t(types.value_or(1))));
       batch.positions.push_back(position);
       batch.sequenceOf.push_back(int32_t(s));
       batch.sequences.push_back(share.sequence);
@@ -73,9 +93,22 @@ HostBatch Observer::makeBatch(ArrayRef<SequenceShare> shares, const Schedule &sc
 }
 
 // Rows that depend on the token alone, whatever batch it comes in.
-std::vector<HostRows> Observer::makeRows(const FunctionShape &shape, const HostBatch &batch) const {
+std::vector<HostRows> Observer::makeRows(const FunctionShape &shape, const HostBatch &batch,
+                                         const Source *source) const {
   std::vector<HostRows> arguments;
   for (auto [argument, columns] : llvm::enumerate(shape.rows)) {
+    if (shape.readsMemory && argument + 1 == shape.rows.size()) {
+      // Sequences that are not in the batch have no rows there either.
+      HostRows rows{RowKind::memory, batch.getMemory(), columns, {}};
+      for (size_t s = 0; s + 1 < batch.starts.size(); ++s) {
+        int32_t sequence = batch.sequences[batch.starts[s]];
+        auto begin = source->rows.data.begin();
+        rows.data.insert(rows.data.end(), begin + source->batch.starts[sequence] * columns,
+                         begin + source->batch.starts[sequence + 1] * columns);
+      }
+      arguments.push_back(std::move(rows));
+      continue;
+    }
     HostRows rows{RowKind::tokens, batch.getTokens(), columns, {}};
     for (int64_t t = 0; t < rows.count; ++t)
       for (int64_t c = 0; c < columns; ++c)
@@ -147,6 +180,7 @@ struct Observer::Function {
 struct Observer::Model {
   std::string name;
   const Function *first, *step; // for many tokens, and for one of each sequence
+  const Function *encoder = nullptr;
 };
 
 // Weight arguments become tensors, so that every weight has a recipe.
@@ -175,6 +209,15 @@ static std::optional<int64_t> getVocabulary(ModuleOp module) {
   return least;
 }
 
+static std::optional<int64_t> getTokenTypes(ModuleOp module) {
+  std::optional<int64_t> least;
+  module.walk([&](TypeEmbeddingOp op) {
+    int64_t rows = op.getTable().getType().getRows();
+    least = std::min(least.value_or(rows), rows);
+  });
+  return least;
+}
+
 const ObservedModel *Observation::find(StringRef name) const {
   auto found =
       llvm::find_if(models, [&](const ObservedModel &model) { return model.name == name; });
@@ -191,6 +234,9 @@ Observation Observer::observe(ModuleOp module) {
     else if (*rows < *vocabulary)
       tooLarge = "an embedding has " + std::to_string(*rows) + " rows, fewer than before";
   }
+
+  if (!types)
+    types = getTokenTypes(module);
 
   std::vector<std::unique_ptr<Function>> functions;
   std::string wholeText; // programs use the module's kernels and weights
@@ -229,11 +275,24 @@ Observation Observer::observe(ModuleOp module) {
   const Function *prefill = find("prefill"), *decode = find("decode");
   bool isPair = prefill && decode && !find("main") && prefill->shape.rows == decode->shape.rows &&
                 prefill->shape.cache == decode->shape.cache;
+  // An encoder is run with the decoder that takes what it leaves.
+  const Function *encoder = find("encode") ? find("encode") : find("encoder");
+  const Function *decoder = prefill ? prefill : find("main");
+  if (!encoder || !decoder || (!decoder->shape.readsMemory && !decoder->shape.memory) ||
+      decoder->shape.memory != encoder->shape.memory)
+    decoder = nullptr;
   for (const auto &function : functions) {
-    if (!isPair || (function.get() != prefill && function.get() != decode))
-      models.push_back({function->name, function.get(), function.get()});
-    else if (function.get() == prefill)
-      models.push_back({"main", prefill, decode});
+    bool isAlone = !isPair || (function.get() != prefill && function.get() != decode);
+    if (function.get() == encoder && decoder)
+      continue;
+    bool attends = function->shape.readsMemory || function->shape.memory;
+    if (attends && (!decoder || (isAlone && function.get() != decoder)))
+      function->unchecked = "it attends to a memory that no encoder makes";
+    if (!isAlone && function.get() == decode)
+      continue;
+    bool isMain = !isAlone || (function->name == "encode" && !find("main"));
+    models.push_back({isMain ? "main" : function->name, function.get(),
+                      isAlone ? function.get() : decode, attends ? encoder : nullptr});
   }
 
   SmallVector<Operation *> ops;
@@ -250,7 +309,11 @@ Observation Observer::observe(ModuleOp module) {
     observed.signature = model.first->signature;
     if (model.step != model.first)
       observed.signature += ", " + model.step->signature;
-    for (const std::string &reason : {model.first->unchecked, model.step->unchecked, tooLarge})
+    if (model.encoder)
+      observed.signature += ", " + model.encoder->signature;
+    const std::string none;
+    for (const std::string &reason : {model.first->unchecked, model.step->unchecked,
+                                      model.encoder ? model.encoder->unchecked : none, tooLarge})
       if (observed.unchecked.empty())
         observed.unchecked = reason;
     if (!observed.unchecked.empty())
@@ -279,16 +342,19 @@ llvm::Error Observer::observeModel(const Model &model, ObservedModel &observed) 
 }
 
 llvm::Expected<const Observer::Step *> Observer::run(const Function &function, HostBatch batch,
-                                                     const HostCache &cache, uint64_t key) {
+                                                     const HostCache &cache, const Source *source,
+                                                     uint64_t key) {
   Step &step = steps[key];
   if (!step.generation) {
+    HostCache memory = source ? source->memory : HostCache();
     llvm::Expected<ReferenceEngine::Outcome> outcome =
-        engine.run(function.op, batch, makeRows(function.shape, batch), cache);
+        engine.run(function.op, batch, makeRows(function.shape, batch, source), cache, memory);
     if (!outcome) {
       steps.erase(key);
       return outcome.takeError();
     }
-    step = {std::move(outcome->results), std::move(outcome->cache), std::move(batch), 0};
+    step = {std::move(outcome->results), std::move(outcome->cache), std::move(outcome->memory),
+            std::move(batch), 0};
   }
   step.generation = generation;
   return &step;
@@ -305,12 +371,66 @@ static HostRows takeLast(const HostRows &rows, const HostBatch &batch, int32_t c
   return taken;
 }
 
+// Keys and values that a batch's tokens have in a cache.
+static void addCacheRows(const HostCache &cache, const HostBatch &batch, StringRef where,
+                         ObservedRun &run) {
+  for (int64_t layer = 0; layer < int64_t(cache.layers.size()); ++layer)
+    for (int half : {0, 1})
+      run.results.push_back(
+          {((half ? "values of " : "keys of ") + where + "layer ").str() + std::to_string(layer),
+           true, cache.getRows(layer, half, batch)});
+}
+
+llvm::Expected<Observer::Source> Observer::encode(const Model &model, size_t sequences,
+                                                  ObservedModel &observed, uint64_t &key) {
+  static const int32_t lengths[] = {5, 18, 2};
+  Schedule schedule{{}, 0};
+  SmallVector<SequenceShare> shares;
+  for (size_t s = 0; s < sequences; ++s) {
+    schedule.prefix.push_back(lengths[s % 3]);
+    shares.push_back({int32_t(s), 0, lengths[s % 3]});
+  }
+  const Function &encoder = *model.encoder;
+  Source source;
+  source.batch = makeBatch(shares, schedule, /*scoreAll=*/false);
+  if (encoder.shape.memory)
+    source.memory = makeCache(encoder.shape.memory, source.batch);
+  key = mix(key, encoder.digest, sequences);
+  llvm::Expected<const Step *> done = run(encoder, source.batch, HostCache(), &source, key);
+  if (!done)
+    return done.takeError();
+  source.memory = (*done)->memory;
+  ObservedRun &observedRun = observed.runs.emplace_back();
+  observedRun.function = encoder.name;
+  observedRun.batch = "sources of " + schedule.describe(0);
+  observedRun.scoredRows = source.batch.scoredRows;
+  for (auto [name, rows] : llvm::zip_equal(encoder.shape.results, (*done)->results)) {
+    bool isMemory = name == "memory"; // handed on, like a cache
+    if (isMemory)
+      source.rows = rows;
+    observedRun.results.push_back({name, isMemory, rows});
+  }
+  addCacheRows(source.memory, source.batch, "the memory's ", observedRun);
+  return source;
+}
+
 llvm::Error Observer::observeSchedule(const Model &model, const Schedule &schedule,
                                       ObservedModel &observed) {
   bool hasCache = bool(model.first->shape.cache);
   std::vector<int32_t> lengths(schedule.prefix.size(), 0); // done so far
   HostCache cache;
   uint64_t key = mix(seed, schedule.prefix.size(), schedule.prefix[0], vocabulary.value_or(0));
+  std::optional<Source> source;
+  if (model.encoder) {
+    llvm::Expected<Source> encoded = encode(model, schedule.prefix.size(), observed, key);
+    if (!encoded)
+      return encoded.takeError();
+    source = std::move(*encoded);
+    const FunctionShape &shape = model.first->shape;
+    if (shape.readsMemory && source->rows.columns != shape.rows.back())
+      return refused("its encoder leaves rows of " + llvm::Twine(source->rows.columns) +
+                     " columns, it takes " + llvm::Twine(shape.rows.back()));
+  }
 
   // One call: as many tokens of each sequence as `next` says.
   auto call = [&](const Function &function, ArrayRef<int32_t> next, int32_t step) -> llvm::Error {
@@ -329,8 +449,11 @@ llvm::Error Observer::observeSchedule(const Model &model, const Schedule &schedu
     }
     if (hasCache && !cache.type)
       cache = makeCache(function.shape.cache, batch);
+    if (source)
+      source->show(batch, shares);
     key = mix(key, function.digest, step, scoreAll, batch.getTokens());
-    llvm::Expected<const Step *> done = run(function, std::move(batch), cache, key);
+    llvm::Expected<const Step *> done =
+        run(function, std::move(batch), cache, source ? &*source : nullptr, key);
     if (!done)
       return done.takeError();
     cache = (*done)->cache;
@@ -348,11 +471,8 @@ llvm::Error Observer::observeSchedule(const Model &model, const Schedule &schedu
     for (auto [name, rows] : llvm::zip_equal(function.shape.results, (*done)->results))
       run.results.push_back(
           {name, false, again && rows.kind == RowKind::tokens ? takeLast(rows, used, 1) : rows});
-    for (int64_t layer = 0; hasCache && layer < int64_t(cache.layers.size()); ++layer)
-      for (int half : {0, 1})
-        run.results.push_back(
-            {(half ? "values of layer " : "keys of layer ") + std::to_string(layer), true,
-             cache.getRows(layer, half, used)});
+    if (hasCache)
+      addCacheRows(cache, used, "", run);
     return llvm::Error::success();
   };
 

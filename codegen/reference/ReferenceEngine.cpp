@@ -45,11 +45,12 @@ static llvm::Expected<FunctionShape> getFunctionShape(func::FuncOp function) {
     return refused("it has more than one block");
   for (Type type : function.getArgumentTypes()) {
     if (auto cache = dyn_cast<CacheType>(type)) {
-      if (shape.cache)
+      CacheType &known = cache.getMemory() ? shape.memory : shape.cache;
+      if (known)
         return refused("it takes two caches");
       if (!fits(cache))
         return tooLarge("its cache");
-      shape.cache = cache;
+      known = cache;
     } else if (auto rows = dyn_cast<RankedTensorType>(type);
                rows && rows.getRank() == 2 && rows.getElementType().isF32() &&
                rows.isDynamicDim(0) && !rows.isDynamicDim(1)) {
@@ -68,6 +69,11 @@ static llvm::Expected<FunctionShape> getFunctionShape(func::FuncOp function) {
     auto name = function.getResultAttrOfType<StringAttr>(i, "llm.result");
     shape.results.push_back(name ? name.str() : "result");
   }
+  function.walk([&](AttentionOp op) {
+    shape.readsMemory |= op.getKeys() == KeyRows::memory && !shape.memory;
+  });
+  if (shape.readsMemory && shape.rows.empty())
+    return refused("it attends to a memory that it does not take");
   auto phase = function->getAttrOfType<StringAttr>("llm.phase");
   shape.isDecode = phase && phase.getValue() == "decode";
   return shape;
@@ -83,14 +89,14 @@ static llvm::Expected<FunctionShape> getProgramShape(sched::ProgramOp program) {
   for (auto output : program.getOps<sched::OutputOp>())
     shape.results.push_back(output.getName().str());
   // Each operand is a layer of the whole.
-  int64_t layers = 0;
   for (auto layer : program.getOps<sched::CacheOp>()) {
-    layers = std::max<int64_t>(layers, layer.getLayer() + 1);
     CacheType type = layer.getType();
-    shape.cache = type.withLayers(layers);
+    CacheType &known = type.getMemory() ? shape.memory : shape.cache;
+    known = type.withLayers(std::max<int64_t>(known ? known.getLayers() : 0, layer.getLayer() + 1));
   }
-  if (shape.cache && !fits(shape.cache))
-    return tooLarge("its cache");
+  for (CacheType cache : {shape.cache, shape.memory})
+    if (cache && !fits(cache))
+      return tooLarge("its cache");
   shape.isDecode = program.getSymName() == "decode";
   return shape;
 }
@@ -229,6 +235,7 @@ protected:
   int64_t getCount(RowKind kind) const {
     return kind == RowKind::tokens   ? batch.getTokens()
            : kind == RowKind::scored ? batch.getScored()
+           : kind == RowKind::memory ? batch.getMemory()
                                      : batch.getContext();
   }
 
@@ -257,9 +264,10 @@ protected:
       }
     RowKind result = kind.value_or(RowKind::tokens);
     if (auto attention = dyn_cast<AttentionOp>(op);
-        attention && attention.getKeys() == KeyRows::context) {
-      isMixed = !isSame(kinds.lookup(attention.getKey()), RowKind::context) ||
-                !isSame(kinds.lookup(attention.getValue()), RowKind::context);
+        attention && attention.getKeys() != KeyRows::tokens) {
+      RowKind keys = attention.getKeys() == KeyRows::memory ? RowKind::memory : RowKind::context;
+      isMixed = !isSame(kinds.lookup(attention.getKey()), keys) ||
+                !isSame(kinds.lookup(attention.getValue()), keys);
       result = kinds.lookup(attention.getQuery());
     }
     // What knows its token by the batch has a row for each token.
@@ -270,8 +278,8 @@ protected:
                    " where it needs others");
     if (isa<GatherRowsOp>(op))
       result = RowKind::scored;
-    if (isa<KVReadOp>(op))
-      result = RowKind::context;
+    if (auto read = dyn_cast<KVReadOp>(op))
+      result = read.getCache().getType().getMemory() ? RowKind::memory : RowKind::context;
     for (Value value : op->getResults())
       kinds[value] = result;
     return llvm::Error::success();
@@ -280,6 +288,7 @@ protected:
   static StringRef getName(RowKind kind) {
     return kind == RowKind::tokens   ? "a row for each token"
            : kind == RowKind::scored ? "a row for each row to be scored"
+           : kind == RowKind::memory ? "a row for each row of the memory"
                                      : "a row for each cached position";
   }
 
@@ -304,9 +313,10 @@ protected:
       return code.takeError();
     // Kernels know two counts of rows. Where rows are those of a context, the batch says so.
     tenon_batch view = batch.get();
-    if (kind == RowKind::context)
-      view.tokens = int32_t(batch.getContext());
-    tenon_env env{&view, nullptr, nullptr, 0, 1, batch.blocks, nullptr};
+    if (kind == RowKind::context || kind == RowKind::memory)
+      view.tokens = int32_t(getCount(kind));
+    tenon_env env{&view,   nullptr, nullptr,           0, 1, batch.blocks,
+                  nullptr, nullptr, batch.memoryBlocks};
     (*code)(strides.data(), io.data(), &env);
     return llvm::Error::success();
   }
@@ -332,14 +342,15 @@ class FunctionRunner : Runner {
 public:
   using Runner::Runner;
 
-  llvm::Expected<ReferenceEngine::Outcome>
-  run(func::FuncOp function, const std::vector<HostRows> &arguments, const HostCache &cache) {
+  llvm::Expected<ReferenceEngine::Outcome> run(func::FuncOp function,
+                                               const std::vector<HostRows> &arguments,
+                                               const HostCache &cache, const HostCache &memory) {
     auto next = arguments.begin();
     for (BlockArgument argument : function.getArguments()) {
       if (isa<RankedTensorType>(argument.getType()))
         define(argument, *next++);
-      else if (isa<CacheType>(argument.getType()))
-        caches[argument] = cache;
+      else if (auto type = dyn_cast<CacheType>(argument.getType()))
+        caches[argument] = type.getMemory() ? memory : cache;
     }
     for (Operation &op : function.getBody().front().without_terminator())
       if (!isa<WeightOpInterface>(op))
@@ -348,9 +359,10 @@ public:
 
     ReferenceEngine::Outcome outcome;
     outcome.cache = cache;
+    outcome.memory = memory;
     for (Value value : function.getBody().front().getTerminator()->getOperands()) {
-      if (isa<CacheType>(value.getType()))
-        outcome.cache = caches.lookup(value);
+      if (auto type = dyn_cast<CacheType>(value.getType()))
+        (type.getMemory() ? outcome.memory : outcome.cache) = caches.lookup(value);
       else
         outcome.results.push_back(*rows.lookup(value));
     }
@@ -393,7 +405,8 @@ private:
       } else {
         HostRows &value = *rows[capture];
         operands.push_back({value.data.data(), true, value.kind, value.columns});
-        kind = value.kind == RowKind::context ? value.kind : kind;
+        if (value.kind == RowKind::context || value.kind == RowKind::memory)
+          kind = value.kind;
       }
     }
     for (Value result : op->getResults()) {
@@ -422,10 +435,11 @@ class ProgramRunner : Runner {
 public:
   using Runner::Runner;
 
-  llvm::Expected<ReferenceEngine::Outcome> run(sched::ProgramOp program, const HostCache &before) {
+  llvm::Expected<ReferenceEngine::Outcome> run(sched::ProgramOp program, const HostCache &cache,
+                                               const HostCache &memory) {
     ReferenceEngine::Outcome outcome;
-    outcome.cache = before;
-    HostCache &cache = outcome.cache;
+    outcome.cache = cache;
+    outcome.memory = memory;
     tokenBytes = program.getTokenBytes(), scoredBytes = program.getScoredBytes();
     arena.assign((batch.getTokens() * tokenBytes + batch.getScored() * scoredBytes) / sizeof(float),
                  NAN);
@@ -445,7 +459,8 @@ public:
               .Case([&](sched::ViewOp view) { return addView(view); })
               .Case([&](sched::ConstantOp constant) { return addConstant(constant); })
               .Case([&](sched::CacheOp layer) {
-                operands[layer] = {cache.own(layer.getLayer())};
+                HostCache &whole = layer.getType().getMemory() ? outcome.memory : outcome.cache;
+                operands[layer] = {whole.own(layer.getLayer())};
                 return llvm::Error::success();
               })
               .Case([&](sched::StageOp stage) {
@@ -584,13 +599,13 @@ llvm::Error ReferenceEngine::begin(ArrayRef<Operation *> functions) {
   return weights.begin(read.getArrayRef());
 }
 
-llvm::Expected<ReferenceEngine::Outcome> ReferenceEngine::run(Operation *function,
-                                                              const HostBatch &batch,
-                                                              const std::vector<HostRows> &rows,
-                                                              const HostCache &cache) {
+llvm::Expected<ReferenceEngine::Outcome>
+ReferenceEngine::run(Operation *function, const HostBatch &batch, const std::vector<HostRows> &rows,
+                     const HostCache &cache, const HostCache &memory) {
   if (auto program = dyn_cast<sched::ProgramOp>(function))
-    return ProgramRunner(kernels, weights, batch).run(program, cache);
-  return FunctionRunner(kernels, weights, batch).run(cast<func::FuncOp>(function), rows, cache);
+    return ProgramRunner(kernels, weights, batch).run(program, cache, memory);
+  return FunctionRunner(kernels, weights, batch)
+      .run(cast<func::FuncOp>(function), rows, cache, memory);
 }
 
 } // namespace tenon

@@ -20,7 +20,8 @@ namespace tenon {
 // What a function takes and gives beside the batch.
 struct FunctionShape {
   std::vector<int64_t> rows;        // columns of each rows argument
-  llm::CacheType cache;             // null: none
+  bool readsMemory = false;         // the last of them are an encoder's rows
+  llm::CacheType cache, memory;     // of its own tokens, and of an encoder's; null: none
   std::vector<std::string> results; // the names of the rows results
   bool isDecode = false;            // takes exactly one token of each sequence
 };
@@ -37,12 +38,13 @@ public:
 
   struct Outcome {
     std::vector<HostRows> results;
-    HostCache cache; // after the function
+    HostCache cache, memory; // after the function
   };
   // `function` is a func.func whose weights are not arguments, or a sched.program. An error with
   // std::errc::result_out_of_range tells that the program itself is wrong.
   llvm::Expected<Outcome> run(mlir::Operation *function, const HostBatch &batch,
-                              const std::vector<HostRows> &rows, const HostCache &cache);
+                              const std::vector<HostRows> &rows, const HostCache &cache,
+                              const HostCache &memory = {});
 
 private:
   KernelJit kernels;

@@ -192,9 +192,10 @@ std::optional<std::vector<double>> GgufFile::getFloats(StringRef key) const {
 
 // The format's numbers for the storage that Tenon reads.
 static constexpr std::pair<uint32_t, Storage> readableTypes[] = {
-    {0, Storage::F32},   {1, Storage::F16},   {30, Storage::BF16},
-    {2, Storage::Q4_0},  {3, Storage::Q4_1},  {8, Storage::Q8_0},
-    {12, Storage::Q4_K}, {13, Storage::Q5_K}, {14, Storage::Q6_K},
+    {0, Storage::F32},   {1, Storage::F16},     {30, Storage::BF16}, {2, Storage::Q4_0},
+    {3, Storage::Q4_1},  {6, Storage::Q5_0},    {7, Storage::Q5_1},  {8, Storage::Q8_0},
+    {10, Storage::Q2_K}, {11, Storage::Q3_K},   {12, Storage::Q4_K}, {13, Storage::Q5_K},
+    {14, Storage::Q6_K}, {20, Storage::IQ4_NL},
 };
 
 static std::optional<Storage> getStorage(uint32_t type) {

@@ -2,6 +2,9 @@
 //
 //   prefill   tokens / time of one prompt, the last row scored
 //   decode    batch * n / time of n greedy steps behind `depth` cached tokens
+//
+// Of an encoder, alone or before a decoder, prefill is the encoding of the prompt. A decoder's
+// steps then attend to a source of 128 tokens.
 #include "runtime/Engine.h"
 #include "runtime/Error.h"
 #include "runtime/Program.h"
@@ -18,6 +21,8 @@
 namespace tenon::rt {
 
 namespace {
+constexpr int sourceTokens = 128;
+
 struct Plan {
   std::vector<int> prompts = {128, 512}, depths = {0, 1024}, batches = {1, 8};
   int steps = 128, repeats = 5;
@@ -25,21 +30,28 @@ struct Plan {
 
 class Bench {
 public:
-  Bench(Engine &engine, const Plan &plan) : engine(engine), plan(plan) {
+  Bench(Engine &engine, const Plan &plan)
+      : engine(engine), plan(plan), source(engine.memoryPool()) {
     ids.resize(static_cast<size_t>(engine.context()));
+    const auto vocabulary = static_cast<uint64_t>(std::min(engine.vocab(), engine.encoderVocab()));
     uint32_t state = 1;
     for (int32_t &id : ids) {
       state = state * 1664525 + 1013904223;
-      id = static_cast<int32_t>((uint64_t(state) * static_cast<uint64_t>(engine.vocab())) >> 32);
+      id = static_cast<int32_t>((uint64_t(state) * vocabulary) >> 32);
     }
+    if (engine.hasMemory())
+      encode(source, std::min(sourceTokens, engine.context()));
   }
 
   std::vector<double> prefill(int tokens) {
     std::vector<double> rates;
     for (int repeat = -1; repeat < plan.repeats; ++repeat) { // the first warms up
-      KvSequence sequence(engine.pool());
+      KvSequence sequence(engine.pool()), memory(engine.memoryPool());
       Clock clock;
-      feed(sequence, tokens);
+      if (engine.hasMemory())
+        encode(memory, tokens);
+      else
+        feed(sequence, tokens);
       if (repeat >= 0)
         rates.push_back(tokens / clock.ms() * 1000);
     }
@@ -58,7 +70,7 @@ public:
       std::vector<Work> works;
       for (int i = 0; i < batch; ++i) {
         sequences[i].truncate(depth);
-        works.push_back({&sequences[i], &next[i], 1, Score::Last});
+        works.push_back({&sequences[i], &next[i], 1, Score::Last, 0, nullptr, &source});
       }
       const int steps = repeat < 0 ? std::min(plan.steps, 8) : plan.steps;
       Clock clock;
@@ -74,11 +86,16 @@ public:
 private:
   void feed(KvSequence &sequence, int tokens) {
     if (tokens > 0)
-      engine.step({{&sequence, ids.data(), tokens, Score::Last}}, [](const Row &) {});
+      engine.step({{&sequence, ids.data(), tokens, Score::Last, 0, nullptr, &source}},
+                  [](const Row &) {});
+  }
+  void encode(KvSequence &memory, int tokens) {
+    engine.encode({{&memory, ids.data(), tokens, Score::None}}, [](const Row &) {});
   }
 
   Engine &engine;
   const Plan &plan;
+  KvSequence source;        // what steps attend to
   std::vector<int32_t> ids; // the same every time
 };
 } // namespace
@@ -119,6 +136,8 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
   app.add_flag("--json", json, "Print one JSON object");
   parse(app, arguments);
 
+  if (!chooseVariant(invocation.compiled).decode)
+    plan.steps = 0;
   const int context = invocation.compiled.context;
   int longest = 0, deepest = 0, widest = 0;
   for (int prompt : plan.prompts)
@@ -135,6 +154,7 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
     refuse("bench -b {}: at most {} sequences", widest, context);
   engineOptions.cacheBlocks =
       std::max(KvPool::blocksFor(longest), widest * KvPool::blocksFor(deepest + plan.steps));
+  engineOptions.memoryBlocks = KvPool::blocksFor(longest) + KvPool::blocksFor(sourceTokens);
 
   Program program(invocation.compiled, invocation.path, invocation.name);
   Engine engine(invocation.compiled, program.artefact(), engineOptions);

@@ -1,149 +1,189 @@
 // OUT logits --input in.safetensors --output out.safetensors
 //
-//   input_ids [B, L], attention_mask [B, L] (optional)  →  logits [B, L, vocab]
+//   input_ids [B, L], ...  →  logits [B, L, vocab]        (encoder-decoders: [B, M, vocab])
 //
-//   mask 0 0 1 1 1 0     one run of 1s in each row: its tokens are a sequence with positions from
-//   0;
-//        - - 0 1 2 -     rows outside it stay zeros
+// TokenInput.h says what may be in the input. Rows outside the mask stay zeros. With --hidden also
 //
-// With --hidden also hidden [N + 1, B, L, H] (embeddings, then each layer's output) and
-// hidden_final [B, L, H] (what the head gets); B is left out when it is 1.
+//   hidden [N + 1, B, L, H]       embeddings, then each layer's output: hidden.0, hidden.1, ...
+//   hidden_final [B, L, H]        what the head gets
+//
+// and whatever else the architecture marks. B is left out when it is 1; encoder-decoders have
+// enc_hidden, enc_hidden_final, dec_hidden and dec_hidden_final. With labels the loss is printed:
+// the mean of -log p(label).
 #include "runtime/Engine.h"
 #include "runtime/Error.h"
 #include "runtime/Program.h"
+#include "runtime/RowMath.h"
 #include "runtime/Safetensors.h"
 #include "runtime/cli/Cli.h"
+#include "runtime/cli/TokenInput.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
+#include <optional>
 
 namespace tenon::rt {
 
 namespace {
-struct Run { // a row's sequence
-  int64_t row, first;
-  std::vector<int32_t> ids;
-};
+// What --hidden writes of one program: "hidden.0", "hidden.1", ... are one tensor [count, ...].
+class HiddenOutput {
+public:
+  using Declarations = std::vector<SafetensorsWriter::Declaration>;
 
-struct Input {
-  int64_t rows, columns;
-  std::vector<Run> runs;
-};
-} // namespace
-
-static int64_t integerAt(const Tensor &tensor, int64_t index) {
-  auto read = [&](auto value) {
-    std::memcpy(&value, tensor.data + index * static_cast<int64_t>(sizeof value), sizeof value);
-    return static_cast<int64_t>(value);
-  };
-  if (tensor.dtype == "I64")
-    return read(int64_t());
-  return tensor.dtype == "I32" ? read(int32_t()) : read(uint8_t());
-}
-
-static void checkMatrix(const std::string &path, const Tensor &tensor,
-                        std::initializer_list<const char *> dtypes) {
-  std::string accepted;
-  bool known = false;
-  for (const char *dtype : dtypes) {
-    known |= tensor.dtype == dtype;
-    accepted += (accepted.empty() ? "" : ", ") + std::string(dtype);
+  HiddenOutput(const std::string &prefix, const tenon_hidden *hiddens, int64_t hiddenCount,
+               int64_t rows, int64_t columns)
+      : rows(rows), columns(columns) {
+    for (int64_t h = 0; h < hiddenCount; ++h)
+      add(prefix, hiddens[h]);
   }
-  if (!known || tensor.shape.size() != 2 || tensor.elements == 0)
-    refuse("{}: '{}' must be a non-empty [B, L] of {}", path, tensor.name, accepted);
-}
 
-static Input readInput(const std::string &path, const Program &program) {
-  SafetensorsFile file(path);
-  for (const Tensor &tensor : file.tensors())
-    if (tensor.name != "input_ids" && tensor.name != "attention_mask")
-      refuse("{}: this model has no input '{}'; it takes input_ids and attention_mask", path,
-             tensor.name);
-  const Tensor *ids = file.find("input_ids"), *mask = file.find("attention_mask");
-  if (!ids)
-    refuse("{}: input_ids is missing", path);
-  checkMatrix(path, *ids, {"I64", "I32"});
-  if (mask) {
-    checkMatrix(path, *mask, {"I64", "I32", "BOOL", "U8"});
-    if (mask->shape != ids->shape)
-      refuse("{}: attention_mask is [{}, {}] but input_ids is [{}, {}]", path, mask->shape[0],
-             mask->shape[1], ids->shape[0], ids->shape[1]);
-  }
-  Input input = {ids->shape[0], ids->shape[1], {}};
-  for (int64_t row = 0; row < input.rows; ++row) {
-    Run run = {row, -1, {}};
-    bool ended = false;
-    for (int64_t column = 0; column < input.columns; ++column) {
-      const int64_t at = row * input.columns + column;
-      const int64_t visible = mask ? integerAt(*mask, at) : 1;
-      if (visible != 0 && visible != 1)
-        refuse("{}: attention_mask[{}, {}] is {}; only 0 and 1 are known", path, row, column,
-               visible);
-      if (!visible) {
-        ended = run.first >= 0;
-        continue;
-      }
-      if (ended)
-        refuse("{}: row {} of attention_mask is not one run of 1s (left or right padding)", path,
-               row);
-      if (run.first < 0)
-        run.first = column;
-      const int64_t id = integerAt(*ids, at);
-      if (id < 0 || id >= program.compiled().vocab)
-        refuse("{}: input_ids[{}, {}] is {}, outside the vocabulary 0..{}", path, row, column, id,
-               program.compiled().vocab - 1);
-      run.ids.push_back(static_cast<int32_t>(id));
+  void declare(Declarations &declarations) {
+    first = declarations.size();
+    for (const Stack &stack : stacks) {
+      std::vector<int64_t> shape = {columns, stack.width};
+      if (rows > 1)
+        shape.insert(shape.begin(), rows);
+      if (stack.numbered)
+        shape.insert(shape.begin(), stack.count);
+      declarations.push_back({stack.name, shape});
     }
-    if (run.first < 0)
-      refuse("{}: row {} of attention_mask has no 1", path, row);
-    if (static_cast<int64_t>(run.ids.size()) > program.compiled().context)
-      refuse("{}: row {} has {} tokens, the context holds {}", path, row, run.ids.size(),
-             program.compiled().context);
-    input.runs.push_back(std::move(run));
   }
-  return input;
-}
 
-namespace {
+  void write(SafetensorsWriter &writer, const TokenRun &run, int token, const Row &row) const {
+    const int64_t at = run.row * columns + run.first + token;
+    for (size_t h = 0; h < places.size(); ++h) {
+      const auto [stack, index] = places[h];
+      const int64_t width = stacks[stack].width;
+      writer.write(first + stack, (index * rows * columns + at) * width, row.hiddens[h], width);
+    }
+  }
+
+private:
+  struct Stack {
+    std::string name;
+    bool numbered;
+    int64_t count, width;
+  };
+
+  void add(const std::string &prefix, const tenon_hidden &hidden) {
+    const std::string full = prefix + hidden.name, name = full.substr(0, full.rfind('.'));
+    size_t stack = 0;
+    while (stack < stacks.size() && stacks[stack].name != name)
+      ++stack;
+    if (stack == stacks.size())
+      stacks.push_back({name, name != full, 0, hidden.width});
+    places.emplace_back(stack, stacks[stack].count++);
+  }
+
+  int64_t rows, columns;
+  size_t first = 0; // tensor of the file
+  std::vector<Stack> stacks;
+  std::vector<std::pair<size_t, int64_t>> places; // of each tenon_hidden: stack, number in it
+};
+
 // Where a scored row goes in the output file.
 class Output {
 public:
-  Output(const std::string &path, const Input &input, const tenon_compiled &compiled, bool hidden)
-      : columns(input.columns), rows(input.rows), vocab(compiled.vocab),
-        width(compiled.hidden_width), layers(hidden ? compiled.hidden_count - 1 : 0),
-        writer(path, declare(input, compiled, hidden)) {}
-
-  void write(const Run &run, int token, const Row &row) {
-    const int64_t at = run.row * columns + run.first + token;
-    writer.write(0, at * vocab, row.logits, vocab);
-    for (int layer = 0; layer < layers; ++layer)
-      writer.write(1, (layer * rows * columns + at) * width, row.hiddens[layer], width);
-    if (layers > 0)
-      writer.write(2, at * width, row.hiddens[layers], width);
+  Output(const std::string &path, const TokenInput &input, const tenon_compiled &compiled,
+         bool hidden)
+      : input(input), vocab(compiled.vocab) {
+    HiddenOutput::Declarations tensors = {
+        {"logits", {input.rows, input.answeredColumns(), compiled.vocab}}};
+    const bool hasDecoder = input.decoderColumns > 0;
+    if (hidden && hasDecoder)
+      hiddens.emplace_back("enc_", compiled.encoder_hiddens, compiled.encoder_hidden_count,
+                           input.rows, input.columns);
+    if (hidden)
+      hiddens.emplace_back(hasDecoder ? "dec_" : "", compiled.hiddens, compiled.hidden_count,
+                           input.rows, input.answeredColumns());
+    for (HiddenOutput &output : hiddens)
+      output.declare(tensors);
+    writer.emplace(path, tensors);
   }
-  void finish() { writer.finish(); }
+
+  void write(const TokenRun &run, int token, const Row &row) {
+    const int64_t at = run.row * input.answeredColumns() + run.first + token;
+    writer->write(0, at * vocab, row.logits, vocab);
+    if (!hiddens.empty())
+      hiddens.back().write(*writer, run, token, row);
+    if (input.labels.empty() || input.labels[at] == noLabel)
+      return;
+    loss -= logProbability(row.logits, static_cast<int>(vocab), input.labels[at]);
+    ++scored;
+  }
+  void writeEncoder(const TokenRun &run, int token, const Row &row) {
+    hiddens.front().write(*writer, run, token, row);
+  }
+  void finish() {
+    writer->finish();
+    if (scored > 0)
+      print(fmt::format("loss {:.6f}, perplexity {:.4f} over {} labels\n", loss / scored,
+                        std::exp(loss / scored), scored));
+  }
 
 private:
-  static std::vector<SafetensorsWriter::Declaration>
-  declare(const Input &input, const tenon_compiled &compiled, bool hidden) {
-    std::vector<SafetensorsWriter::Declaration> tensors = {
-        {"logits", {input.rows, input.columns, compiled.vocab}}};
-    if (hidden) {
-      std::vector<int64_t> shape = {input.rows, input.columns, compiled.hidden_width};
-      if (input.rows == 1)
-        shape.erase(shape.begin());
-      tensors.push_back({"hidden", shape});
-      tensors.back().shape.insert(tensors.back().shape.begin(), compiled.hidden_count - 1);
-      tensors.push_back({"hidden_final", shape});
+  const TokenInput &input;
+  int64_t vocab;
+  std::vector<HiddenOutput> hiddens; // of the encoder, if there is one, then of what answers
+  std::optional<SafetensorsWriter> writer;
+  double loss = 0;
+  int scored = 0;
+};
+
+// Runs rows begin .. end - 1 together.
+class Group {
+public:
+  Group(Engine &engine, const TokenInput &input, size_t begin, size_t end)
+      : engine(engine), input(input), begin(begin), end(end) {
+    for (size_t i = begin; i < end; ++i) {
+      sequences.emplace_back(engine.pool());
+      memories.emplace_back(engine.memoryPool());
     }
-    return tensors;
   }
 
-  int64_t columns, rows, vocab, width;
-  int layers; // hidden tensors before the final one
-  SafetensorsWriter writer;
+  void encode(Output &output, bool hidden) {
+    std::vector<Work> works;
+    for (size_t i = begin; i < end; ++i) {
+      const TokenRun &run = input.runs[i];
+      works.push_back({&memories[i - begin], run.ids.data(), static_cast<int>(run.ids.size()),
+                       hidden ? Score::All : Score::None});
+    }
+    engine.encode(works, [&](const Row &row) {
+      output.writeEncoder(input.runs[begin + row.work], row.token, row);
+    });
+  }
+
+  void answer(Output &output, bool cached) {
+    size_t longest = 0;
+    for (size_t i = begin; i < end; ++i)
+      longest = std::max(longest, input.answeredRuns()[i].ids.size());
+    const size_t stride = cached ? 1 : longest;
+    for (size_t first = 0; first < longest; first += stride) {
+      std::vector<Work> works;
+      std::vector<const TokenRun *> runs;
+      for (size_t i = begin; i < end; ++i) {
+        const TokenRun &run = input.answeredRuns()[i];
+        if (first >= run.ids.size())
+          continue;
+        const size_t count = std::min(stride, run.ids.size() - first);
+        works.push_back({&sequences[i - begin], run.ids.data() + first, static_cast<int>(count),
+                         Score::All, 0, run.types.empty() ? nullptr : run.types.data() + first,
+                         &memories[i - begin]});
+        runs.push_back(&run);
+      }
+      engine.step(works, [&](const Row &row) {
+        output.write(*runs[row.work], static_cast<int>(first) + row.token, row);
+      });
+    }
+  }
+
+private:
+  Engine &engine;
+  const TokenInput &input;
+  size_t begin, end;
+  std::vector<KvSequence> sequences, memories;
 };
 } // namespace
 
@@ -164,41 +204,24 @@ void runLogits(const Invocation &invocation, const Arguments &arguments) {
   parse(app, arguments);
 
   Program program(invocation.compiled, invocation.path, invocation.name);
-  if (hidden && invocation.compiled.hidden_count < 2)
+  if (hidden && invocation.compiled.hidden_count == 0)
     refuse("--hidden: {} was compiled without --emit-hidden", program.meta().model);
-  const Input input = readInput(inputPath, program);
+  const TokenInput input = readTokenInput(inputPath, program);
   // Rows run together in groups, so that a large batch does not need a large cache.
-  const size_t group = 16;
+  const size_t group = std::min<size_t>(16, input.runs.size());
   engineOptions.cacheBlocks =
-      KvPool::blocksFor(input.columns) * static_cast<int64_t>(std::min(group, input.runs.size()));
+      KvPool::blocksFor(input.answeredColumns()) * static_cast<int64_t>(group);
+  engineOptions.memoryBlocks = KvPool::blocksFor(input.columns) * static_cast<int64_t>(group);
   Engine engine(invocation.compiled, program.artefact(), engineOptions);
+  if (cached && !engine.decodes())
+    refuse("--cached: {} is an encoder, which sees whole texts and has no cache",
+           program.meta().model);
   Output output(outputPath, input, invocation.compiled, hidden);
-
   for (size_t begin = 0; begin < input.runs.size(); begin += group) {
-    const size_t end = std::min(begin + group, input.runs.size());
-    std::vector<KvSequence> sequences;
-    size_t longest = 0;
-    for (size_t i = begin; i < end; ++i) {
-      sequences.emplace_back(engine.pool());
-      longest = std::max(longest, input.runs[i].ids.size());
-    }
-    const size_t stride = cached ? 1 : longest;
-    for (size_t first = 0; first < longest; first += stride) {
-      std::vector<Work> works;
-      std::vector<const Run *> runs;
-      for (size_t i = begin; i < end; ++i) {
-        const Run &run = input.runs[i];
-        if (first >= run.ids.size())
-          continue;
-        const size_t count = std::min(stride, run.ids.size() - first);
-        works.push_back(
-            {&sequences[i - begin], run.ids.data() + first, static_cast<int>(count), Score::All});
-        runs.push_back(&run);
-      }
-      engine.step(works, [&](const Row &row) {
-        output.write(*runs[row.work], static_cast<int>(first) + row.token, row);
-      });
-    }
+    Group rows(engine, input, begin, std::min(begin + group, input.runs.size()));
+    if (engine.hasMemory())
+      rows.encode(output, hidden);
+    rows.answer(output, cached);
   }
   output.finish();
 }

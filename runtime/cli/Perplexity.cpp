@@ -46,6 +46,9 @@ void runPerplexity(const Invocation &invocation, const Arguments &arguments) {
 
   engineOptions.cacheBlocks = KvPool::blocksFor(static_cast<int64_t>(std::min(length, ids.size())));
   Engine engine(invocation.compiled, program.artefact(), engineOptions);
+  if (!engine.decodes() || engine.hasMemory())
+    refuse("perplexity: {} does not predict a text from its beginning; `logits` takes labels",
+           program.meta().model);
   double nll = 0;
   size_t scored = 0;
   for (size_t begin = 0; begin < ids.size(); begin += length) {

@@ -144,7 +144,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{scaling needs a type: linear, llama3 or yarn}}
+  // expected-error @below {{scaling needs a type: linear, llama3, yarn, longrope or dynamic}}
   %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {factor = 2.0 : f64}
   return
 }
@@ -510,6 +510,110 @@ func.func @f(%x: tensor<?x8xf32>, %w: !llm.weight<8xf32>, %b: !llm.weight<4xf32>
 
 // -----
 
+func.func @f(%b: !llm.batch, %q: tensor<?x8xf32>, %w: !llm.weight<3x16xf32>) {
+  // expected-error @below {{bias must be a plain f32 table with a row for each of 2 heads, got '!llm.weight<3x16xf32>'}}
+  %0 = llm.attention %q, %q, %q, %b heads 2 kv_heads 2 scale 0.25 keys tokens bias %w by key origin 0 : tensor<?x8xf32>, tensor<?x8xf32>, !llm.weight<3x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %q: tensor<?x8xf32>, %c: !llm.cache<1 x [k: 2x4xf32, v: 2x4xf32]>, %w: !llm.weight<2x16xbf16>) {
+  // expected-error @below {{bias must be a plain f32 table with a row for each of 2 heads, got '!llm.weight<2x16xbf16>'}}
+  %0 = llm.paged_attention %q, %c, %b layer 0 heads 2 scale 0.25 bias %w by distance origin 0 : tensor<?x8xf32>, !llm.cache<1 x [k: 2x4xf32, v: 2x4xf32]>, !llm.weight<2x16xbf16>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{largest must be a positive number}}
+  %0 = llm.alibi heads 6 length 64 largest -1.0
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{scale must be a positive number}}
+  %0 = llm.alibi heads 6 length 64 scale 0.0
+  return
+}
+
+// -----
+
+func.func @f(%w: !llm.weight<6x8xf32>) {
+  // expected-error @below {{cannot halve 6 buckets for each direction}}
+  %0 = llm.relative_bias %w max_distance 16 bidirectional : !llm.weight<6x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%w: !llm.weight<32x8xf32>) {
+  // expected-error @below {{max_distance (16) must be more than 16, the distances with a bucket of their own}}
+  %0 = llm.relative_bias %w max_distance 16 : !llm.weight<32x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%w: !llm.weight<32xf32>) {
+  // expected-error @below {{needs a plain matrix of a row for each bucket}}
+  %0 = llm.relative_bias %w max_distance 16 : !llm.weight<32xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{scaling longrope needs a list 'short' of 2 positive numbers, one for each pair}}
+  %0 = llm.rope_frequencies dim 4 theta 1.0e+04 scaling {type = "longrope", original = 32.0 : f64, short = [1.0], long = [1.0, 8.0]}
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{scaling dynamic needs a factor of at least 1}}
+  %0 = llm.rope_frequencies dim 4 theta 1.0e+04 scaling {type = "dynamic", original = 32.0 : f64, factor = 0.5 : f64}
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %f: !llm.weight<2x4xf64>) {
+  // expected-error @below {{original goes with either two rows of frequencies or dynamic}}
+  %0 = llm.rope_angles %b, %f : <2x4xf64>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %f: !llm.weight<4xf64>) {
+  // expected-error @below {{original goes with either two rows of frequencies or dynamic}}
+  %0 = llm.rope_angles %b, %f original 32 : <4xf64>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %f: !llm.weight<4xf64>) {
+  // expected-error @below {{dynamic must be at least 1}}
+  %0 = llm.rope_angles %b, %f original 32 dynamic 0.5 : <4xf64>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %f: !llm.weight<4xf32>) {
+  // expected-error @below {{frequencies must be f64 in one row or two, got '!llm.weight<4xf32>'}}
+  %0 = llm.rope_angles %b, %f : <4xf32>
+  return
+}
+
+// -----
+
 func.func @f(%a: !llm.weight<12x8xf32>) {
   // expected-error @below {{keeps the elements and their storage}}
   %0 = llm.weight_reshape %a : !llm.weight<12x8xf32> to !llm.weight<3x5x8xf32>
@@ -633,5 +737,39 @@ func.func @f(%b: !llm.batch, %x: tensor<?x8xf32>, %s: !llm.weight<3xf32>) {
 func.func @f(%x: tensor<?x8xf32>, %a: tensor<?x2xf32>) {
   // expected-error @below {{angles for 2 elements from element 3 on do not fit a head of 4}}
   %0 = llm.rope %x, %a heads 2 half first 3 : tensor<?x8xf32>, tensor<?x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %x: tensor<?x8xf32>) {
+  // expected-error @below {{'llm.attention' op bidirectional attention is over the tokens of the batch, not keys context}}
+  %0 = llm.attention %x, %x, %x, %b heads 2 kv_heads 2 scale 0.5 keys context bidirectional
+     : tensor<?x8xf32>, tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %x: tensor<?x8xf32>) {
+  // expected-error @below {{'llm.attention' op a window (4) needs causal attention}}
+  %0 = llm.attention %x, %x, %x, %b heads 2 kv_heads 2 scale 0.5 keys memory window 4
+     : tensor<?x8xf32>, tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'llm.sinusoidal' op must be a plain f32 matrix of positions, got '!llm.weight<8xf32>'}}
+  %0 = llm.sinusoidal halves : !llm.weight<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !llm.batch, %t: !llm.weight<8xf32>) {
+  // expected-error @below {{'llm.type_embedding' op table must be a matrix, got '!llm.weight<8xf32>'}}
+  %0 = llm.type_embedding %b, %t : !llm.weight<8xf32>
   return
 }

@@ -12,10 +12,8 @@ func.func @weights() {
   %slice = llm.weight_slice %w rows 16 to 48 : <64x32xq4_1>
   // CHECK: llm.weight_deinterleave %[[W]] heads 8 : <64x32xq4_1>
   %half = llm.weight_deinterleave %w heads 8 : !llm.weight<64x32xq4_1>
-  // CHECK: llm.weight_slice %[[W]] rows 16 to 32 : <64x32xq4_1>
-  %slice = llm.weight_slice %w rows 16 to 32 : !llm.weight<64x32xq4_1>
   // CHECK: llm.weight_slice %[[W]] rows 4 to 8 every 16 : <64x32xq4_1>
-  %every = llm.weight_slice %w rows 4 to 8 every 16 : !llm.weight<64x32xq4_1>
+  %every = llm.weight_slice %w rows 4 to 8 every 16 : <64x32xq4_1>
   // CHECK: %[[IO:.*]] = llm.weight "c_attn.weight" : <32x96xf32>
   %io = llm.weight "c_attn.weight" : <32x96xf32>
   // CHECK: llm.weight_transpose %[[IO]] : <32x96xf32>
@@ -33,7 +31,27 @@ func.func @weights() {
     scaling {type = "llama3", factor = 8.0 : f64, low = 1.0 : f64, high = 4.0 : f64, original = 8192.0 : f64}
   // CHECK: llm.rope_frequencies dim 64 theta 1.000000e+04 scaling {factor = 4.000000e+00 : f64, original = 3.200000e+01 : f64, type = "yarn"}
   %yarn = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "yarn", factor = 4.0 : f64, original = 32.0 : f64}
+  // CHECK: llm.rope_frequencies dim 4 theta 1.000000e+04 scaling {long = [1.000000e+00, 8.000000e+00], original = 3.200000e+01 : f64, short = [1.000000e+00, 1.500000e+00], type = "longrope"}
+  %longrope = llm.rope_frequencies dim 4 theta 1.0e+04
+    scaling {type = "longrope", original = 32.0 : f64, short = [1.0, 1.5], long = [1.0, 8.0]}
+  // CHECK: llm.rope_frequencies dim 4 theta 1.000000e+04 scaling {factor = 2.000000e+00 : f64, original = 3.200000e+01 : f64, type = "dynamic"}
+  %dynamic = llm.rope_frequencies dim 4 theta 1.0e+04 scaling {type = "dynamic", original = 32.0 : f64, factor = 2.0 : f64}
   return
+}
+
+// Tables of score biases: a row for each head.
+// CHECK-LABEL: func.func @biases
+func.func @biases() -> (!llm.weight<6x64xf32>, !llm.weight<6x33xf32>, !llm.weight<6x17xf32>) {
+  // CHECK: llm.alibi heads 6 length 64{{$}}
+  %a = llm.alibi heads 6 length 64
+  // CHECK: llm.alibi heads 6 length 64 origin 63 largest 4.000000e+00 scale 2.500000e-01 bfloat16
+  %b = llm.alibi heads 6 length 64 origin 63 largest 4.0 scale 0.25 bfloat16
+  %w = llm.weight "bias" : <8x6xf32>
+  // CHECK: llm.relative_bias %{{.*}} max_distance 16 bidirectional : <8x6xf32>
+  %c = llm.relative_bias %w max_distance 16 bidirectional : !llm.weight<8x6xf32>
+  // CHECK: llm.relative_bias %{{.*}} max_distance 16 : <8x6xf32>
+  %d = llm.relative_bias %w max_distance 16 : !llm.weight<8x6xf32>
+  return %b, %c, %d : !llm.weight<6x64xf32>, !llm.weight<6x33xf32>, !llm.weight<6x17xf32>
 }
 
 // The result of a weight concatenation is the sum of the rows.
@@ -48,13 +66,26 @@ func.func @concat_type() -> !llm.weight<96x32xf16> {
 // CHECK-LABEL: func.func @rows
 // CHECK-SAME:    %[[B:[^ :]*]]: !llm.batch, %[[TABLE:[^ :]*]]: !llm.weight<100x64xq8_0>, %[[W:[^ :]*]]: !llm.weight<64x64xf32, x16k1>, %[[V:[^ :]*]]: !llm.weight<64xf32>
 func.func @rows(%b: !llm.batch, %table: !llm.weight<100x64xq8_0>, %w: !llm.weight<64x64xf32, x16k1>,
-                %v: !llm.weight<64xf32>, %v16: !llm.weight<16xf32>, %f: !llm.weight<4xf64>) -> tensor<?x64xf32> {
+                %v: !llm.weight<64xf32>, %v16: !llm.weight<16xf32>, %f: !llm.weight<4xf64>,
+                %f2: !llm.weight<2x4xf64>) -> tensor<?x64xf32> {
   // CHECK: %[[X:.*]] = llm.embedding %[[B]], %[[TABLE]] : <100x64xq8_0>
   %x = llm.embedding %b, %table : <100x64xq8_0>
   // CHECK: llm.position_embedding %[[B]], %[[TABLE]] : <100x64xq8_0>
   %p = llm.position_embedding %b, %table : <100x64xq8_0>
   // CHECK: llm.position_embedding %[[B]], %[[TABLE]] offset 2 : <100x64xq8_0>
   %p2 = llm.position_embedding %b, %table offset 2 : <100x64xq8_0>
+  // CHECK: llm.type_embedding %[[B]], %[[TABLE]] : <100x64xq8_0>
+  %types = llm.type_embedding %b, %table : <100x64xq8_0>
+  // CHECK: llm.sinusoidal interleaved : <32x64xf32>
+  %sines = llm.sinusoidal interleaved : <32x64xf32>
+  // CHECK: llm.sinusoidal halves : <32x64xf32>
+  %halves = llm.sinusoidal halves : <32x64xf32>
+  // CHECK: llm.attention %{{.*}} keys tokens bidirectional : tensor<?x64xf32>, tensor<?x64xf32>
+  %both = llm.attention %x, %x, %x, %b heads 4 kv_heads 4 scale 0.25 keys tokens bidirectional
+     : tensor<?x64xf32>, tensor<?x64xf32>
+  // CHECK: llm.attention %{{.*}} keys memory : tensor<?x64xf32>, tensor<?x64xf32>
+  %cross = llm.attention %x, %x, %x, %b heads 4 kv_heads 4 scale 0.25 keys memory
+     : tensor<?x64xf32>, tensor<?x64xf32>
   // CHECK: llm.layer_norm %[[X]], %[[V]] eps 1.000000e-05 : tensor<?x64xf32>, <64xf32>
   %ln = llm.layer_norm %x, %v eps 1.0e-05 : tensor<?x64xf32>, !llm.weight<64xf32>
   // CHECK: llm.layer_norm %[[X]], %[[V]], %[[V]] eps 1.000000e-05 : tensor<?x64xf32>, <64xf32>, !llm.weight<64xf32>
@@ -73,6 +104,10 @@ func.func @rows(%b: !llm.batch, %table: !llm.weight<100x64xq8_0>, %w: !llm.weigh
   %a = llm.rope_angles %b, %f : <4xf64>
   // CHECK: llm.rope_angles %[[B]], %{{.*}} factor 1.250000e+00 : <4xf64>
   %af = llm.rope_angles %b, %f factor 1.25 : <4xf64>
+  // CHECK: llm.rope_angles %[[B]], %{{.*}} original 32 : <2x4xf64>
+  %al = llm.rope_angles %b, %f2 original 32 : <2x4xf64>
+  // CHECK: llm.rope_angles %[[B]], %{{.*}} original 32 dynamic 2.000000e+00 : <4xf64>
+  %ad = llm.rope_angles %b, %f original 32 dynamic 2.0 : <4xf64>
   // CHECK: llm.rope %{{.*}}, %{{.*}} heads 8 half : tensor<?x64xf32>, tensor<?x8xf32>
   %r = llm.rope %lb, %a heads 8 half : tensor<?x64xf32>, tensor<?x8xf32>
   // CHECK: llm.rope %{{.*}}, %{{.*}} heads 4 interleaved : tensor<?x64xf32>, tensor<?x8xf32>
@@ -109,7 +144,7 @@ func.func @rows(%b: !llm.batch, %table: !llm.weight<100x64xq8_0>, %w: !llm.weigh
 // CHECK-LABEL: func.func @attention
 // CHECK-SAME:    %[[B:[^ :]*]]: !llm.batch, %[[Q:[^ :]*]]: tensor<?x64xf32>, %[[K:[^ :]*]]: tensor<?x16xf32>, %[[C:[^ :]*]]: !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>
 func.func @attention(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x16xf32>,
-                     %c: !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>) {
+                     %c: !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>, %bias: !llm.weight<8x20xf32>) {
   // CHECK: %[[R:.*]] = llm.repeat_kv %[[K]] heads 2 times 4 : tensor<?x16xf32>
   %r = llm.repeat_kv %k heads 2 times 4 : tensor<?x16xf32>
   // CHECK: llm.attention %[[Q]], %[[R]], %[[R]], %[[B]] heads 8 kv_heads 8 scale 2.500000e-01 keys tokens : tensor<?x64xf32>, tensor<?x64xf32>
@@ -118,6 +153,9 @@ func.func @attention(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x16xf32>,
   // CHECK: llm.attention {{.*}} keys tokens window 7 softcap 5.000000e+01 : tensor
   %capped = llm.attention %q, %r, %r, %b heads 8 kv_heads 8 scale 0.25 keys tokens window 7 softcap 50.0
        : tensor<?x64xf32>, tensor<?x64xf32>
+  // CHECK: llm.attention {{.*}} keys tokens bias %{{.*}} by distance origin 19 : tensor<?x64xf32>, tensor<?x64xf32>, !llm.weight<8x20xf32>
+  %biased = llm.attention %q, %r, %r, %b heads 8 kv_heads 8 scale 0.25 keys tokens bias %bias by distance origin 19
+    : tensor<?x64xf32>, tensor<?x64xf32>, !llm.weight<8x20xf32>
   // CHECK: %[[C1:.*]] = llm.kv_append %[[C]], %[[K]], %[[K]], %[[B]] layer 2 : <3 x [k: 2x8xbf16, v: 2x8xbf16]>, tensor<?x16xf32>
   %c1 = llm.kv_append %c, %k, %k, %b layer 2 : !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>, tensor<?x16xf32>
   // CHECK: %[[KEY:.*]], %[[VALUE:.*]] = llm.kv_read %[[C1]], %[[B]] layer 2 : <3 x [k: 2x8xbf16, v: 2x8xbf16]>
@@ -131,6 +169,9 @@ func.func @attention(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x16xf32>,
   // CHECK: llm.paged_attention {{.*}} scale 2.500000e-01 window 7 : tensor
   %near = llm.paged_attention %q, %c1, %b layer 2 heads 8 scale 0.25 window 7
        : tensor<?x64xf32>, !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>
+  // CHECK: llm.paged_attention {{.*}} window 7 softcap 5.000000e+01 bias %{{.*}} by key origin 0 : tensor<?x64xf32>, <3 x [k: 2x8xbf16, v: 2x8xbf16]>, !llm.weight<8x20xf32>
+  %far = llm.paged_attention %q, %c1, %b layer 2 heads 8 scale 0.25 window 7 softcap 50.0 bias %bias by key origin 0
+    : tensor<?x64xf32>, !llm.cache<3 x [k: 2x8xbf16, v: 2x8xbf16]>, !llm.weight<8x20xf32>
   return
 }
 

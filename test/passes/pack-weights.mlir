@@ -32,5 +32,9 @@ func.func @weights(%b: !llm.batch, %x: tensor<?x32xf32>) -> tensor<?x64xf32> {
   // CHECK: llm.weight_pack %{{.*}} : <64x64xq8_0> to <64x64xq8_0, x16k4>
   %w2 = llm.weight "q8" : <64x64xq8_0>
   %r2 = llm.linear %r1, %w2 : tensor<?x64xf32>, !llm.weight<64x64xq8_0>
-  return %r2 : tensor<?x64xf32>
+  // A table of score biases is read as it is.
+  // CHECK-NOT: llm.weight_pack
+  %bias = llm.alibi heads 8 length 16
+  %r3 = llm.attention %r2, %r2, %r2, %b heads 8 kv_heads 8 scale 0.25 keys tokens bias %bias by key origin 0 : tensor<?x64xf32>, tensor<?x64xf32>, !llm.weight<8x16xf32>
+  return %r3 : tensor<?x64xf32>
 }

@@ -41,3 +41,12 @@ func.func @window(%b: !llm.batch, %q: tensor<?x64xf32>, %c: !llm.cache<2 x [k: 2
   %y = llm.attention %q, %k, %v, %b heads 8 kv_heads 2 scale 0.25 keys context window 7 softcap 50.0 : tensor<?x64xf32>, tensor<?x16xf32>
   return %y : tensor<?x64xf32>
 }
+
+// So does a score bias.
+// CHECK-LABEL: func.func @bias
+// CHECK:         llm.paged_attention {{.*}} scale 2.500000e-01 bias %{{.*}} by key origin 3 : {{.*}}, !llm.weight<8x20xf32>
+func.func @bias(%b: !llm.batch, %q: tensor<?x64xf32>, %c: !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>, %w: !llm.weight<8x20xf32>) -> tensor<?x64xf32> {
+  %k, %v = llm.kv_read %c, %b layer 1 : !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>
+  %y = llm.attention %q, %k, %v, %b heads 8 kv_heads 2 scale 0.25 keys context bias %w by key origin 3 : tensor<?x64xf32>, tensor<?x16xf32>, !llm.weight<8x20xf32>
+  return %y : tensor<?x64xf32>
+}

@@ -20,6 +20,7 @@
 
 #include "cache.h"
 #include "pairs.h"
+#include "score_bias.h"
 #include "vmath.h"
 
 namespace {
@@ -77,16 +78,26 @@ TK_INLINE void multiply(bool pairs, const float *a, int64_t rowStride, int64_t k
   }
 }
 
+// Where keys and values are: in the cache, or in rows of the batch's tokens.
+struct KeyRows {
+  void *pool;
+  const float *rows[2] = {nullptr, nullptr}; // keys, values
+};
+
 // 64 positions from `first` on, of which begin .. end - 1 may be read.
 struct Step {
   const Cache &cache;
   const int32_t *blocks;
   int64_t head, first, begin, end;
+  const float *rows[2]; // of the sequence; null when they are in the cache
+  int64_t strides[2];
 
   __attribute__((always_inline)) bool has(int64_t position) const {
     return position >= begin && position < end;
   }
   __attribute__((always_inline)) const char *row(bool values, int64_t position) const {
+    if (rows[0])
+      return (const char *)(rows[values] + position * strides[values] + head * cache.headDim);
     int64_t block = blocks[position / TENON_BLOCK_TOKENS];
     return (values ? cache.values(block, head) : cache.keys(block, head)) +
            position % TENON_BLOCK_TOKENS * (values ? cache.valueRowBytes() : cache.rowBytes());
@@ -149,13 +160,14 @@ TK_INLINE void scorePairs(const Step &step, const float *queries, int vectors, f
 }
 
 // Rows firstRow .. firstRow + rows - 1 of a sequence's (token, head of the group) pairs.
-TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *pool, float *out,
-                           const float *sinks, const tenon_env *env, int64_t sequence, int64_t head,
-                           int64_t firstRow, int64_t rows) {
+TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const KeyRows &source,
+                           const float *bias, const float *sinks, float *out, const tenon_env *env,
+                           int64_t sequence, int64_t head, int64_t firstRow, int64_t rows) {
   const tenon_batch &batch = *env->batch;
   int64_t width = tk_value_dim(s.head_dim, s.value_dim), valueDim = tk_round_up(width, 16);
-  Cache cache = {(char *)pool, s.kv_heads, s.head_dim, s.kv_dtype, width, s.values_in_keys};
-  const int32_t *blocks = blocksOf(batch, sequence);
+  Cache cache = {(char *)source.pool, s.kv_heads, s.head_dim, s.kv_dtype, width, s.values_in_keys};
+  bool isCached = s.keys != TK_KEYS_TOKENS;
+  const int32_t *blocks = isCached ? keyBlocksOf(s, batch, sequence) : nullptr;
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
   int64_t firstToken = batch.starts[sequence];
   int vectors = (int)((rows + 15) / 16);
@@ -168,7 +180,8 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *po
   float *scores = values + Keys * valueDim;         // [64 keys][64]
   float *maxima = scores + Keys * Queries;          // [64]
   float *sums = maxima + Queries;                   // [64]
-  int32_t *positions = (int32_t *)(sums + Queries); // [64]
+  int32_t *positions = (int32_t *)(sums + Queries); // [64], the last that a row sees
+  int32_t own[Queries];
 
   for (int64_t i = 0; i < dim * Queries; i += 16)
     store(queries + i, (Vec)0.0f);
@@ -178,7 +191,8 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *po
     maxima[i] = -1e30f; // finite, so that rows which have not met a visible key yet stay finite
     sums[i] = 0;
     int64_t token = firstToken + (firstRow + least(i, rows - 1)) / group;
-    positions[i] = batch.positions[token];
+    positions[i] = (int32_t)lastVisible(s, batch, token);
+    own[i] = batch.positions[token];
     if (i >= rows)
       continue;
     const float *x = q + token * s.q_stride + (head * group + (firstRow + i) % group) * s.head_dim;
@@ -194,7 +208,12 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *po
   int64_t begin = s.window ? most(0, lowest - s.window + 1) : 0, end = highest + 1;
 
   for (int64_t first = begin / Keys * Keys; first < end; first += Keys) {
-    Step step = {cache, blocks, head, first, begin, end};
+    Step step = {cache, blocks, head, first, begin, end, {nullptr, nullptr}, {0, 0}};
+    if (!isCached) {
+      step.strides[0] = s.k_stride, step.strides[1] = s.v_stride;
+      for (int i = 0; i < 2; ++i)
+        step.rows[i] = source.rows[i] + firstToken * step.strides[i];
+    }
     if (pairs) {
       scorePairs(step, queries, vectors, scores);
       loadValuePairs(step, valueDim, values);
@@ -206,6 +225,7 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *po
 
     bool whole = first + Keys - 1 <= lowest && (!s.window || first > highest - s.window);
     float scales[Queries];
+    BlockBias blockBias(s, bias, head, firstRow, own, first);
     for (int v = 0; v < vectors; ++v) {
       IVec position = loadAs<IVec>(positions + 16 * v);
       Vec old = load(maxima + 16 * v), largest = old;
@@ -213,13 +233,15 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, void *po
         Vec score = load(scores + j * Queries + 16 * v);
         if (s.softcap != 0)
           score = s.softcap * hyperbolicTangent(score / s.softcap);
+        if (s.bias)
+          score = score + blockBias.at(j, 16 * v);
         if (!whole) {
           int32_t key = (int32_t)(first + j);
           score = position >= key ? score : -__builtin_inff();
           if (s.window)
             score = position - s.window < key ? score : -__builtin_inff();
         }
-        if (s.softcap != 0 || !whole)
+        if (s.softcap != 0 || s.bias || !whole)
           store(scores + j * Queries + 16 * v, score);
         largest = greater(score, largest);
       }

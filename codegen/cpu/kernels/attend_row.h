@@ -16,6 +16,7 @@
 
 #include "cache.h"
 #include "pairs.h"
+#include "score_bias.h"
 #include "vmath.h"
 
 namespace {
@@ -128,13 +129,14 @@ TK_INLINE void addValuePairs(const Cache &cache, const int32_t *blocks, int64_t 
 // What one row needs of its shape, and its part of scratch.
 struct RowAttention {
   const tk_attention_shape &s;
+  const float *bias; // null: none
   Cache cache;
   const int32_t *blocks;
   int64_t head;            // kv head
   int64_t firstQuery;      // head of query 0
   int64_t group, dim;      // queries; head_dim rounded up to 16
   int64_t valueDim;        // rounded up likewise
-  int64_t first, position; // the first visible position, and the last: the token's own
+  int64_t first, position; // the first visible position, and the last
   bool pairs;
   float *q; // [group][dim], scaled, zeros behind head_dim; with `pairs` [group][dim / 2]
   float *acc, *max, *sum; // the merged result: [group][valueDim], [group], [group]
@@ -143,12 +145,12 @@ struct RowAttention {
   float *scores; // [group][TK_SPAN], then exp(score - max); with `pairs` the latter in bf16
 };
 
-TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, const tenon_env *env,
-                                    int64_t row, int64_t head) {
+TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, const float *bias,
+                                    const tenon_env *env, int64_t row, int64_t head) {
   const tenon_batch &batch = *env->batch;
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
   int64_t width = tk_value_dim(s.head_dim, s.value_dim), valueDim = tk_round_up(width, 16);
-  int64_t position = batch.positions[row];
+  int64_t position = lastVisible(s, batch, row);
   int64_t first = s.window ? most(0, position - s.window + 1) : 0;
   Cache cache = {(char *)pool, s.kv_heads, s.head_dim, s.kv_dtype, width, s.values_in_keys};
   float *q = (float *)env->scratch;
@@ -157,8 +159,9 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
   float *scores = keys + TENON_BLOCK_TOKENS * dim;
   float *max = scores + group * TK_SPAN;
   return {s,
+          bias,
           cache,
-          blocksOf(batch, batch.sequence_of[row]),
+          keyBlocksOf(s, batch, batch.sequence_of[row]),
           head,
           head * group,
           group,
@@ -230,6 +233,8 @@ TK_INLINE void attendSpan(const RowAttention &a, int64_t span) {
                           : dotRows<1>(false, a.q + i * a.dim, a.keys, a.dim);
       if (a.s.softcap != 0)
         score = a.s.softcap * hyperbolicTangent(score / a.s.softcap);
+      if (a.s.bias)
+        score = score + biasOfKeys(a.s, a.bias, a.firstQuery + i, at, a.position);
       score = position >= (int32_t)begin ? score : NegativeInfinity;
       score = position < (int32_t)end ? score : NegativeInfinity;
       store(a.scores + i * TK_SPAN + at % TK_SPAN, score);
@@ -346,7 +351,7 @@ TK_INLINE void storePartials(const RowAttention &a, float *partials, int64_t row
 TK_INLINE void mergePartials(const tk_attention_shape &s, const float *sinks, float *partials,
                              const tenon_env *env, int64_t row, int64_t head, float *out) {
   int64_t width = tk_value_dim(s.head_dim, s.value_dim);
-  int64_t position = env->batch->positions[row];
+  int64_t position = lastVisible(s, *env->batch, row);
   int64_t first = s.window ? most(0, position - s.window + 1) : 0;
   float *acc = (float *)env->scratch, max, sum;
   beginMerge(width, acc, max, sum);
@@ -370,15 +375,16 @@ TK_INLINE int64_t queriesOfThread(const tk_attention_shape &s, const tenon_env *
 // isLast) loads the queries, and appends the new key and value if asked to: the owner of the last
 // span is the only reader of them.
 template <class F>
-TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, float *out, const float *sinks,
-                           float *partials, const tenon_env *env, int64_t queries, F prepare) {
+TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, const float *bias,
+                           const float *sinks, float *out, float *partials, const tenon_env *env,
+                           int64_t queries, F prepare) {
   int64_t rows = env->batch->tokens;
   if (!s.split || env->threads == 1) {
     int64_t group = s.heads / s.kv_heads, runs = (group + queries - 1) / queries;
     Range share = shareOf(rows * s.kv_heads * runs, env);
     for (int64_t item = share.begin; item < share.end; ++item) {
       int64_t row = item / runs / s.kv_heads, first = item % runs * queries;
-      RowAttention a = rowAttention(s, pool, env, row, item / runs % s.kv_heads);
+      RowAttention a = rowAttention(s, pool, bias, env, row, item / runs % s.kv_heads);
       a.firstQuery += first;
       a.group = least(queries, group - first);
       prepare(a, row, true);
@@ -389,13 +395,13 @@ TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, float *out, 
   // (row, span, kv head) in that order; every thread counts them and takes its own run.
   int64_t total = 0;
   for (int64_t row = 0; row < rows; ++row) {
-    RowAttention a = rowAttention(s, pool, env, row, 0);
+    RowAttention a = rowAttention(s, pool, bias, env, row, 0);
     total += (a.position / TK_SPAN - a.first / TK_SPAN + 1) * s.kv_heads;
   }
   Range share = shareOf(total, env);
   int64_t item = 0;
   for (int64_t row = 0; row < rows && item < share.end; ++row) {
-    RowAttention a = rowAttention(s, pool, env, row, 0);
+    RowAttention a = rowAttention(s, pool, bias, env, row, 0);
     int64_t firstSpan = a.first / TK_SPAN, spans = a.position / TK_SPAN - firstSpan + 1;
     int64_t from = most(share.begin - item, 0), to = least(share.end - item, spans * s.kv_heads);
     for (int64_t i = from; i < to; ++i) {

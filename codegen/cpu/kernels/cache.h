@@ -37,6 +37,22 @@ TK_INLINE const int32_t *blocksOf(const tenon_batch &batch, int64_t sequence) {
   return batch.block_table + sequence * batch.max_blocks;
 }
 
+// The same of what attention reads.
+TK_INLINE const int32_t *keyBlocksOf(const tk_attention_shape &s, const tenon_batch &batch,
+                                     int64_t sequence) {
+  return s.keys == TK_KEYS_MEMORY ? batch.memory_table + sequence * batch.memory_max_blocks
+                                  : blocksOf(batch, sequence);
+}
+
+// The last position that a token sees.
+TK_INLINE int64_t lastVisible(const tk_attention_shape &s, const tenon_batch &batch,
+                              int64_t token) {
+  int64_t sequence = batch.sequence_of[token];
+  return s.keys == TK_KEYS_MEMORY   ? batch.memory_lengths[sequence] - 1
+         : s.keys == TK_KEYS_TOKENS ? batch.starts[sequence + 1] - batch.starts[sequence] - 1
+                                    : batch.positions[token];
+}
+
 // Writes one head's row (f32) of `dim` elements at a position of a sequence.
 TK_INLINE void appendRow(const Cache &cache, char *blockRows, int64_t position, const float *x,
                          int64_t dim) {

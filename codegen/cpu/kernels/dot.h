@@ -35,7 +35,7 @@ TK_INLINE void prefetch(const uint8_t *p, int64_t bytes) {
 // ── quantised weights ──────────────────────────────────────────────────────────────────────────
 
 struct GroupScales {
-  FLanes low, high, min; // `high`: of the second 16 columns
+  FLanes low, high, min, highMin; // `high`: of the second 16 columns
 };
 
 TK_INLINE FLanes loadHalves(const uint8_t *p) {
@@ -44,19 +44,21 @@ TK_INLINE FLanes loadHalves(const uint8_t *p) {
 }
 
 TK_INLINE GroupScales loadScales(int32_t format, const uint8_t *group, int part) {
-  if (format == TK_U4M || format == TK_U8M) {
-    FLanes scale = loadHalves(group + part * Lanes * 2);
-    return {scale, scale, loadHalves(group + 32 + part * Lanes * 2)};
+  const uint8_t *other = group + tk_half_scales(format, 1);
+  if (tk_has_min(format)) {
+    int at = part * Lanes * 2;
+    return {loadHalves(group + at), loadHalves(other + at), loadHalves(group + 32 + at),
+            loadHalves(other + 32 + at)};
   }
-  FLanes low = loadAs<FLanes>(group + part * Lanes * 4);
-  return {low, format == TK_S8G16 ? loadAs<FLanes>(group + 64 + part * Lanes * 4) : low, 0};
+  int at = part * Lanes * 4;
+  return {loadAs<FLanes>(group + at), loadAs<FLanes>(other + at), 0, 0};
 }
 
 // The 8 steps of 4 columns, as bytes.
 TK_INLINE void loadCodes(int32_t format, const uint8_t *group, int part, ILanes *w) {
   typedef uint32_t ULanes __attribute__((ext_vector_type(TK_LANES)));
-  const uint8_t *lines = group + (format == TK_S8G16 ? 128 : 64) + part * Lanes * 4;
-  if (format == TK_U4M) {
+  const uint8_t *lines = group + tk_scale_bytes(format) + part * Lanes * 4;
+  if (tk_has_nibbles(format)) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       ULanes line = loadAs<ULanes>(lines + 64 * j);
@@ -74,7 +76,7 @@ TK_INLINE void loadCodes(int32_t format, const uint8_t *group, int part, ILanes 
 TK_INLINE FLanes addGroup(int32_t format, FLanes acc, const ILanes *w, const GroupScales &scales,
                           const Codes &x) {
   ILanes low, high;
-  if (format == TK_U4M) {
+  if (tk_has_nibbles(format)) {
     low = dotUnsigned<4>(w, x.code);
     high = dotUnsigned<4>(w + 4, x.code + 16);
   } else if (format == TK_U8M) {
@@ -84,12 +86,18 @@ TK_INLINE FLanes addGroup(int32_t format, FLanes acc, const ILanes *w, const Gro
     low = dotBiased(w, x.code, x.corrections[0]);
     high = dotBiased(w + 4, x.code + 16, x.corrections[1]);
   }
-  if (format == TK_S8G16) {
+  if (tk_has_halves(format)) {
     acc = acc + __builtin_convertvector(low, FLanes) * (scales.low * x.scale);
-    return acc + __builtin_convertvector(high, FLanes) * (scales.high * x.scale);
+    acc = acc + __builtin_convertvector(high, FLanes) * (scales.high * x.scale);
+    if (tk_has_min(format)) {
+      float unit = x.scale * (-1.0f / 128); // of corrections: x.scale · Σ code of a half
+      acc = acc + scales.min * (unit * (float)x.corrections[0]);
+      acc = acc + scales.highMin * (unit * (float)x.corrections[1]);
+    }
+    return acc;
   }
   acc = acc + __builtin_convertvector(low + high, FLanes) * (scales.low * x.scale);
-  if (format == TK_U4M || format == TK_U8M)
+  if (tk_has_min(format))
     acc = acc + scales.min * x.scaledSum;
   return acc;
 }

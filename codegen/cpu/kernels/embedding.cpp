@@ -1,5 +1,6 @@
-// tk_embedding: gathers rows of tokens or positions from the packed table, which, for tokens, is
-// the copy that a tied output head multiplies with. Row r of a tile is lane r of every line.
+// tk_embedding: gathers rows of tokens, positions or types from the packed table, which, for
+// tokens, is the copy that a tied output head multiplies with. Row r of a tile is lane r of every
+// line.
 #include "isa.h"
 
 namespace {
@@ -13,20 +14,23 @@ TK_INLINE float scalarHalf(const uint8_t *p) {
 // Elements 0 .. count - 1 of group (32 columns) g.
 TK_INLINE void gatherGroup(int32_t format, const uint8_t *group, int lane, int64_t count,
                            float scale, float *out) {
-  const uint8_t *codes = group + tk_group_bytes(format) - (format == TK_U4M ? 256 : 512);
-  bool hasMin = format == TK_U4M || format == TK_U8M;
-  float low = hasMin ? scalarHalf(group + 2 * lane) : loadAs<float>(group + 4 * lane);
-  float high = format == TK_S8G16 ? loadAs<float>(group + 64 + 4 * lane) : low;
-  float min = hasMin ? scalarHalf(group + 32 + 2 * lane) : 0;
+  const uint8_t *codes = group + tk_scale_bytes(format);
+  bool hasMin = tk_has_min(format);
+  float scales[2], mins[2];
+  for (int half = 0; half < 2; ++half) {
+    const uint8_t *own = group + tk_half_scales(format, half);
+    scales[half] = hasMin ? scalarHalf(own + 2 * lane) : loadAs<float>(own + 4 * lane);
+    mins[half] = hasMin ? scalarHalf(own + 32 + 2 * lane) : 0;
+  }
   for (int64_t i = 0; i < count; ++i) {
     int code;
-    if (format == TK_U4M)
+    if (tk_has_nibbles(format))
       code = codes[i / 8 * 64 + lane * 4 + i % 4] >> (i % 8 / 4 * 4) & 15;
     else
       code = codes[i / 4 * 64 + lane * 4 + i % 4];
     if (!hasMin)
       code -= 128;
-    out[i] = scale * ((i < 16 ? low : high) * (float)code + min);
+    out[i] = scale * (scales[i / 16] * (float)code + mins[i / 16]);
   }
 }
 
@@ -36,9 +40,13 @@ TK_KERNEL(tk_embedding) {
   const auto &s = *(const tk_embedding_shape *)shape;
   const uint8_t *table = (const uint8_t *)io[0];
   float *out = (float *)io[1];
-  Range share = shareOf(env->batch->tokens, env);
+  const tenon_batch &batch = *env->batch;
+  const int32_t *index = s.index == TK_INDEX_POSITIONS ? batch.positions
+                         : s.index == TK_INDEX_TYPES   ? batch.types
+                                                       : batch.ids;
+  Range share = shareOf(batch.tokens, env);
   for (int64_t t = share.begin; t < share.end; ++t) {
-    int64_t id = s.positions ? (int64_t)env->batch->positions[t] + s.offset : env->batch->ids[t];
+    int64_t id = (int64_t)index[t] + s.offset;
     int lane = (int)(id % TK_TILE_ROWS);
     const uint8_t *tile = table + id / TK_TILE_ROWS * tk_tile_bytes(s.format, s.cols);
     float *row = out + t * s.out_stride;

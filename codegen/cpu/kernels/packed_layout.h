@@ -14,8 +14,9 @@
 //   U4M    320 B   16 × f16 scale, 16 × f16 min │ 4 lines of nibbles     value = scale · code + min
 //   U8M    576 B   16 × f16 scale, 16 × f16 min │ 8 lines of bytes       value = scale · code + min
 //   S8     576 B   16 × f32 scale               │ 8 lines of bytes       value = scale · (code -
-//   128) S8G16  640 B   2 × (16 × f32 scale)         │ 8 lines of bytes       as S8; a scale for
-//   each half
+//   128) S8G16  640 B   2 × (scales as S8)           │ 8 lines of bytes       as S8, for each 16
+//   columns U4MG16 384 B   2 × (scales as U4M)          │ 4 lines of nibbles     as U4M, for each
+//   16 columns
 //
 // A line of bytes has 4 consecutive columns of each row, which is one VNNI step:
 //
@@ -25,8 +26,8 @@
 //
 //   line j     low:  columns 8j .. 8j+3      high:  columns 8j+4 .. 8j+7      (rows as above)
 //
-// Codes of U4M are 0..15, of U8M 0..127 (no 16-bit sum of products can overflow), of S8 0..255 (a
-// signed code plus 128). Padding has scale and min 0. Values are finite.
+// Codes of U4M and U4MG16 are 0..15, of U8M 0..127 (no 16-bit sum of products can overflow), of S8
+// 0..255 (a signed code plus 128). Padding has scale and min 0. Values are finite.
 //
 // PLAIN_F32 and PLAIN_F64 are row-major and unpadded: norm weights, biases, frequencies.
 #ifndef TENON_CODEGEN_CPU_PACKED_LAYOUT_H
@@ -45,8 +46,9 @@ typedef enum tk_format {
   TK_U8M = 4,
   TK_S8 = 5,
   TK_S8G16 = 6,
-  TK_PLAIN_F32 = 7,
-  TK_PLAIN_F64 = 8,
+  TK_U4MG16 = 7,
+  TK_PLAIN_F32 = 8,
+  TK_PLAIN_F64 = 9,
 } tk_format;
 
 static inline int64_t tk_round_up(int64_t value, int64_t step) {
@@ -54,11 +56,29 @@ static inline int64_t tk_round_up(int64_t value, int64_t step) {
 }
 
 // Whether the format holds integer codes in groups of TK_GROUP columns.
-static inline int tk_is_quantised(int32_t format) { return format >= TK_U4M && format <= TK_S8G16; }
+static inline int tk_is_quantised(int32_t format) {
+  return format >= TK_U4M && format <= TK_U4MG16;
+}
+
+// Whether its codes are unsigned and have a minimum, whether two of them share a byte, and whether
+// each half of a group has scales of its own.
+static inline int tk_has_min(int32_t format) {
+  return format == TK_U4M || format == TK_U8M || format == TK_U4MG16;
+}
+static inline int tk_has_nibbles(int32_t format) { return format == TK_U4M || format == TK_U4MG16; }
+static inline int tk_has_halves(int32_t format) {
+  return format == TK_S8G16 || format == TK_U4MG16;
+}
+
+// Bytes of a group before its codes, and where the scales of half 0 or 1 begin.
+static inline int64_t tk_scale_bytes(int32_t format) { return tk_has_halves(format) ? 128 : 64; }
+static inline int64_t tk_half_scales(int32_t format, int64_t half) {
+  return tk_has_halves(format) ? 64 * half : 0;
+}
 
 // Bytes of a group of 32 columns of a quantised tile.
 static inline int64_t tk_group_bytes(int32_t format) {
-  return format == TK_U4M ? 320 : format == TK_S8G16 ? 640 : 576;
+  return tk_scale_bytes(format) + (tk_has_nibbles(format) ? 256 : 512);
 }
 
 // Columns of a matrix once padded.

@@ -8,10 +8,12 @@ TK_KERNEL(tk_rope_attention) {
   const tk_attention_shape &base = s.attention;
   const float *q = (const float *)io[0], *k = (const float *)io[1], *v = (const float *)io[2];
   const float *angles = (const float *)io[3];
-  const float *sinks = base.sinks ? (const float *)io[6] : nullptr;
-  float *partials = base.split ? (float *)io[6 + base.sinks] : nullptr;
+  void *const *next = io + 5;
+  const float *bias = base.bias ? (const float *)*next++ : nullptr;
+  const float *sinks = base.sinks ? (const float *)*next++ : nullptr;
+  float *out = (float *)*next++, *partials = base.split ? (float *)*next : nullptr;
   int64_t dim = base.head_dim;
-  attendBatch(base, io[4], (float *)io[5], sinks, partials, env, base.heads / base.kv_heads,
+  attendBatch(base, io[4], bias, sinks, out, partials, env, base.heads / base.kv_heads,
               [&](const RowAttention &a, int64_t row, bool append) __attribute__((always_inline)) {
                 const float *angle = angles + row * s.angles_stride;
                 for (int64_t i = 0; i < a.group; ++i) {

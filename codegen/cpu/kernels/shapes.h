@@ -44,6 +44,12 @@ enum tk_rope_style {
   TK_ROPE_INTERLEAVED = 1, // pairs (2i, 2i + 1)
 };
 
+enum tk_bias {
+  TK_BIAS_NONE = 0,
+  TK_BIAS_DISTANCE = 1, // by key position - query position
+  TK_BIAS_KEY = 2,      // by key position
+};
+
 enum tk_group_score {
   TK_GROUP_LARGEST = 0,     // the largest score of the group
   TK_GROUP_LARGEST_TWO = 1, // the sum of the two largest
@@ -53,15 +59,17 @@ enum tk_group_score {
 #define TK_ROW_BLOCK 64
 
 // ── tk_embedding ───────────────────────────────────────────────────────────────────────────────
-// out[t] = scale · table[ids[t]], or table[positions[t] + offset]          io: table, out
+// out[t] = scale · table[index[t] + offset], by ids, positions or types          io: table, out
+enum tk_index { TK_INDEX_IDS = 0, TK_INDEX_POSITIONS = 1, TK_INDEX_TYPES = 2 };
+
 typedef struct tk_embedding_shape {
   int32_t vocab; // rows of the table
   int32_t cols;
   int32_t format; // tk_format of the table
   int32_t out_stride;
   float scale;
-  int32_t positions; // 1: by position, 0: by token id
-  int32_t offset;    // with `positions`: the row of position 0
+  int32_t index;  // tk_index
+  int32_t offset; // the row of index 0
 } tk_embedding_shape;
 
 // ── tk_linear ──────────────────────────────────────────────────────────────────────────────────
@@ -198,10 +206,15 @@ typedef struct tk_norm_shape {
 // ── tk_rope_angles ─────────────────────────────────────────────────────────────────────────────
 // out[t] = factor · (cos(p·f[0]) ... cos(p·f[d/2-1]), sin(p·f[0]) ... sin(p·f[d/2-1])),  p =
 // positions[t] io: inv_freq (PLAIN_F64 [d/2]), out [tokens, d]
+//
+// For sequences of L > original tokens: with `dynamic` F, f[i] · s^(-i / (d/2 - 1)) in place of
+// f[i], s = F·L/original - F + 1; without, the second row of inv_freq [2, d/2].
 typedef struct tk_rope_angles_shape {
   int32_t rotary_dim; // d, even
   int32_t out_stride;
-  float factor; // attention factor of YaRN and longrope, else 1
+  float factor;     // attention factor of YaRN and longrope, else 1
+  int32_t original; // 0: none
+  float dynamic;    // 0: none
 } tk_rope_angles_shape;
 
 // ── tk_rope ────────────────────────────────────────────────────────────────────────────────────
@@ -232,14 +245,23 @@ typedef struct tk_kv_append_shape {
 
 // ── tk_attention ───────────────────────────────────────────────────────────────────────────────
 // Key j is visible to the token at position p of the same sequence if p - window < j <= p.
-// A sink is one more score of a head, to which no value belongs.
-// io: q [tokens, heads · head_dim], cache, out [tokens, heads · value_dim], [sinks [heads]],
-//     [split: partials]
+// io: q [tokens, heads · head_dim], cache, [bias], [sinks [heads]],
+//     out [tokens, heads · value_dim], [split: partials]
+//
+// `bias` is a table [heads, bias_length] (PLAIN_F32). What it has at
+// clamp(x + bias_origin, 0, bias_length - 1) is added to a score behind scale and softcap, x being
+// j - p or j. A sink is one more score of a head, to which no value belongs.
+//
+// With TK_KEYS_MEMORY the cache is that of the memory, all of which is visible. TK_KEYS_TOKENS is
+// an encoder's: the keys and values are rows of the batch's own tokens, those of the whole sequence
+// are visible, and io: q, k, v [tokens, kv_heads · head_dim], [bias], out. Neither has a window.
 //
 // The context is always cut into spans of TK_SPAN positions whose results are merged in order, so a
 // row depends on its own length only. With `split` the spans of one row are shared out among
 // threads, which meet at a barrier before merging; `partials` is then memory seen by all threads,
 // of tk_attention_partial_bytes(heads, value_dim, context) for each token.
+enum tk_keys { TK_KEYS_CONTEXT = 0, TK_KEYS_MEMORY = 1, TK_KEYS_TOKENS = 2 };
+
 typedef struct tk_attention_shape {
   int32_t heads;
   int32_t kv_heads; // divides heads; query head h reads kv head h / (heads / kv_heads)
@@ -248,11 +270,17 @@ typedef struct tk_attention_shape {
   int32_t out_stride;
   int32_t kv_dtype;
   float scale;
-  float softcap;          // 0: none
-  int32_t window;         // 0: none
-  int32_t decode;         // 1: @decode (one token for each sequence)
-  int32_t split;          // 1: see above; with `decode` only
-  int32_t context;        // with `split`: the longest sequence, as `partials` was sized for
+  float softcap;    // 0: none
+  int32_t window;   // 0: none
+  int32_t decode;   // 1: @decode (one token for each sequence)
+  int32_t split;    // 1: see above; with `decode` only
+  int32_t context;  // with `split`: the longest sequence, as `partials` was sized for
+  int32_t keys;     // tk_keys
+  int32_t k_stride; // TK_KEYS_TOKENS
+  int32_t v_stride;
+  int32_t bias; // tk_bias
+  int32_t bias_length;
+  int32_t bias_origin;
   int32_t sinks;          // 0 or 1
   int32_t value_dim;      // 0: head_dim
   int32_t values_in_keys; // 1: a value is the first value_dim elements of its key
@@ -265,7 +293,7 @@ static inline int64_t tk_value_dim(int32_t head_dim, int32_t value_dim) {
 // ── tk_rope_attention ──────────────────────────────────────────────────────────────────────────
 // @decode only: rotates q and k, appends k and v to the cache, attends. Each thread owns whole
 // (sequence, kv head) pairs, so no barrier is needed in between (with `split`: one, before
-// merging). io: q, k, v, angles, cache, out, [sinks], [split: partials]
+// merging). io: q, k, v, angles, cache, [bias], [sinks], out, [split: partials]
 typedef struct tk_rope_attention_shape {
   tk_attention_shape attention; // `decode` must be 1
   int32_t k_stride;

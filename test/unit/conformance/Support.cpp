@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -126,40 +127,47 @@ int64_t Batch::first(size_t row) const {
   return padding == Left ? columns() - static_cast<int64_t>(rows[row].size()) : 0;
 }
 
-static void writeBatch(const std::string &path, const Batch &batch) {
-  const size_t columns = batch.columns(), elements = batch.rows.size() * columns;
-  const int64_t filler = 3; // a token like any other: padding must not be recognised by its id
-  std::vector<int64_t> data(2 * elements, 0);
-  std::fill_n(data.begin(), elements, filler);
-  for (size_t row = 0; row < batch.rows.size(); ++row) {
-    const size_t at = row * columns + batch.first(row);
-    std::copy(batch.rows[row].begin(), batch.rows[row].end(), data.begin() + at);
-    std::fill_n(data.begin() + elements + at, batch.rows[row].size(), 1);
+void writeTensors(const std::string &path, const Tensors &tensors) {
+  nlohmann::json header = nlohmann::json::object();
+  std::vector<int64_t> data;
+  for (const auto &[name, tensor] : tensors) {
+    const size_t begin = data.size() * sizeof(int64_t);
+    data.insert(data.end(), tensor.values.begin(), tensor.values.end());
+    header[name] = {{"dtype", "I64"},
+                    {"shape", tensor.shape},
+                    {"data_offsets", {begin, data.size() * sizeof(int64_t)}}};
   }
-  const nlohmann::json shape = {batch.rows.size(), columns};
-  const size_t bytes = elements * sizeof(int64_t);
-  const std::string header =
-      nlohmann::json{
-          {"input_ids", {{"dtype", "I64"}, {"shape", shape}, {"data_offsets", {0, bytes}}}},
-          {"attention_mask",
-           {{"dtype", "I64"}, {"shape", shape}, {"data_offsets", {bytes, 2 * bytes}}}}}
-          .dump();
-  const uint64_t length = header.size();
+  const std::string text = header.dump();
+  const uint64_t length = text.size();
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char *>(&length), sizeof length);
-  file << header;
-  file.write(reinterpret_cast<const char *>(data.data()), 2 * bytes);
+  file << text;
+  file.write(reinterpret_cast<const char *>(data.data()),
+             static_cast<std::streamsize>(data.size() * sizeof(int64_t)));
 }
 
-Tensors runLogits(const std::string &executable, const Batch &batch, const Arguments &options) {
+Tensors runInputs(const std::string &executable, const Tensors &inputs, const Arguments &options) {
   const std::string input = scratch("in.safetensors"), output = scratch("out.safetensors");
-  writeBatch(input, batch);
+  writeTensors(input, inputs);
   std::filesystem::remove(output);
   Arguments arguments = {"logits", "--input", input, "--output", output};
   arguments.insert(arguments.end(), options.begin(), options.end());
   const Result result = run(executable, arguments);
   EXPECT_EQ(result.code, 0) << result.err;
   return result.code == 0 ? readTensors(output) : Tensors();
+}
+
+Tensors runLogits(const std::string &executable, const Batch &batch, const Arguments &options) {
+  const int64_t rows = static_cast<int64_t>(batch.rows.size()), columns = batch.columns();
+  const double filler = 3; // a token like any other: padding must not be recognised by its id
+  Tensor ids = {{rows, columns}, std::vector<double>(rows * columns, filler)}, mask = ids;
+  std::fill(mask.values.begin(), mask.values.end(), 0);
+  for (size_t row = 0; row < batch.rows.size(); ++row) {
+    const int64_t at = static_cast<int64_t>(row) * columns + batch.first(row);
+    std::copy(batch.rows[row].begin(), batch.rows[row].end(), ids.values.begin() + at);
+    std::fill_n(mask.values.begin() + at, batch.rows[row].size(), 1);
+  }
+  return runInputs(executable, {{"input_ids", ids}, {"attention_mask", mask}}, options);
 }
 
 Difference compare(const std::vector<double> &values, const std::vector<double> &golden) {
@@ -182,6 +190,13 @@ double rms(const std::vector<double> &values) {
   for (double value : values)
     squares += value * value;
   return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+double deviation(std::vector<double> values) {
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / values.size();
+  for (double &value : values)
+    value -= mean;
+  return rms(values);
 }
 
 std::vector<double> slice(const std::vector<double> &values, int64_t index, int64_t count) {

@@ -45,6 +45,8 @@ struct Tensor {
 };
 using Tensors = std::map<std::string, Tensor>;
 Tensors readTensors(const std::string &path);
+// As integers.
+void writeTensors(const std::string &path, const Tensors &tensors);
 
 // Token ids, row by row; each row's tokens lie at `first` and the rest is padding.
 struct Batch {
@@ -57,11 +59,16 @@ struct Batch {
 // `OUT logits` on the batch, with what it wrote.
 Tensors runLogits(const std::string &executable, const Batch &batch, const Arguments &options = {});
 
+// The same on any inputs.
+Tensors runInputs(const std::string &executable, const Tensors &inputs,
+                  const Arguments &options = {});
+
 struct Difference {
   double max, rms; // infinite where the sizes differ or a value is not finite
 };
 Difference compare(const std::vector<double> &values, const std::vector<double> &golden);
 double rms(const std::vector<double> &values);
+double deviation(std::vector<double> values); // from their mean
 
 // Elements [index * n, (index + 1) * n) where n = values / count.
 std::vector<double> slice(const std::vector<double> &values, int64_t index, int64_t count);

@@ -176,9 +176,9 @@ TEST_F(GgufModel, RefusesInOneLine) {
   gguf = GgufWriter();
   EXPECT_EQ(load(gguf), "m.gguf: error: 'general.architecture' is missing");
   gguf.addString("general.architecture", "mamba");
-  EXPECT_EQ(
-      load(gguf),
-      "m.gguf:general.architecture: error: no architecture for 'mamba'; accepted: llama, qwen3");
+  EXPECT_EQ(load(gguf).find("m.gguf:general.architecture: error: no architecture for 'mamba'; "
+                            "accepted: bloom, "),
+            0u);
   gguf = GgufWriter();
   gguf.addString("general.architecture", "llama");
   EXPECT_EQ(load(gguf), "m.gguf: error: matrix 'token_embd.weight' is missing");

@@ -46,11 +46,11 @@ TEST_F(GraphTest, RefusesFiles) {
        "unknown name 'x'; accepted: vocab, context"},
       {"parameters: {vocab: @17, context: integer}\ngraph: []\n",
        "cannot read the declaration '17'; accepted: integer [MIN..MAX], number [MIN..MAX], flag or "
-       "word | word, each with or without '= DEFAULT'"},
+       "word | word, each with or without 'list of' and '= DEFAULT'"},
       {"parameters: {vocab: integer 1.., context: @integer a..b}\ngraph: []\n",
        "cannot read the declaration 'integer a..b'; accepted: integer [MIN..MAX], number "
        "[MIN..MAX], "
-       "flag or word | word, each with or without '= DEFAULT'"},
+       "flag or word | word, each with or without 'list of' and '= DEFAULT'"},
       {"parameters: {vocab: integer, context: integer}\n@nodes: []\ngraph: []\n",
        "unknown key 'nodes'; accepted: parameters, checks, graph, hf, gguf, plugins"},
   };
@@ -70,9 +70,9 @@ TEST_F(GraphTest, RefusesNodes) {
       {"[@{a: 1, b: 2}]",
        "a node is one mnemonic with its arguments, and possibly 'when'; got 2 keys"},
       {"[{@rmsnorm: {}}]", "unknown node 'rmsnorm'; accepted: repeat, residual, sequence, mark, "
-                           "activation, add, attention, "
+                           "encoder, activation, add, attention, "
                            "embedding, layer_norm, linear, mul, position_embedding, repeat_kv, "
-                           "rms_norm, rope, scale, softcap"},
+                           "rms_norm, rope, scale, softcap, type_embedding"},
       {"[{@no.such: {}}]",
        "unknown node 'no.such': no loaded plugin has the dialect 'no'; accepted: "
        "--load-plugin=FILE, a folder in TENON_PLUGIN_PATH, or `plugins:` in the model file"},
@@ -111,7 +111,9 @@ TEST_F(GraphTest, RefusesNodes) {
       {"[" + e + ", {rope: {heads: @3, theta: 10}}]",
        "rope.heads: 3 heads do not divide 8 columns"},
       {"[" + e + ", {@rope: {heads: 2, theta: 10, scaling: {type: ntk}}}]",
-       "'llm.rope_frequencies' op unknown scaling type 'ntk'; accepted: linear, llama3, yarn"},
+       "'llm.rope_frequencies' op unknown scaling type 'ntk'; accepted: linear, llama3, yarn, "
+       "longrope, "
+       "dynamic"},
       {"[" + e + ", {@rope: {heads: 2, theta: 10, scaling: {type: yarn, factor: 2}}}]",
        "'llm.rope_frequencies' op scaling yarn needs a positive number 'original'"},
       {"[" + e + ", {scale: {by: @x}}]", "scale.by: must be a number, got 'x'"},
@@ -130,6 +132,19 @@ TEST_F(GraphTest, RefusesNodes) {
       {"[" + e + ", {repeat: {count: 1000000, as: i, body: [@{sequence: []}, {sequence: []}]}}]",
        "the graph has more than 1048576 nodes"},
       {"[" + e + ", {mark: h, when: @3}]", "'when' must be true or false, got 3"},
+      {"[" + e + ", {encoder: @[" + e + "]}]", "encoder: must be the first node of the graph"},
+      {"[{encoder: @[]}]", "encoder: has no nodes"},
+      {"@[{encoder: [" + e + "]}, " + e + "]",
+       "no attention reads the encoder's memory; accepted: attention: {over: memory, ...}"},
+      {"[" + e + ", {attention: {heads: 2, over: @memory, query: [], key: [], value: []}}]",
+       "attention.over: there is no memory: the graph has no 'encoder' before this node"},
+      {"[" + e + ", {attention: {heads: 2, over: @past, query: [], key: [], value: []}}]",
+       "attention.over: must be stream or memory, got 'past'"},
+      {"[" + e +
+           ", {attention: {heads: 2, causal: false, window: @3, query: [], key: [], value: []}}]",
+       "attention.window: needs causal attention"},
+      {"[{position_embedding: {sinusoidal: @sines, rows: 2, columns: 8}}]",
+       "position_embedding.sinusoidal: unknown order 'sines'; accepted: interleaved, halves"},
       {"[{mark: @h}]", "mark: needs a name, and rows that get it; got 'h'"},
   };
   for (const auto &[graph, error] : cases) {

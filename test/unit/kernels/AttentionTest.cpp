@@ -1,5 +1,5 @@
-// Attention over the paged cache: golden cases (causal, grouped, window, softcap, scale), ragged
-// batches against double precision, and bit-equality under every cut of the work.
+// Attention over the paged cache: golden cases (causal, grouped, window, softcap, scale, ALiBi),
+// ragged batches against double precision, and bit-equality under every cut of the work.
 #include "Kernels.h"
 #include "Oracle.h"
 #include <algorithm>
@@ -49,14 +49,18 @@ protected:
 
   std::vector<float> attend(const tk_attention_shape &shape, const Batch &batch,
                             const std::vector<float> &q, std::vector<char> &pool, int threads = 1,
+                            const std::vector<float> &bias = {},
                             const float *sinks = nullptr) {
     std::vector<float> out(batch.tokens() * shape.out_stride, -9);
     std::vector<char> partials(
         batch.tokens() * tk_attention_partial_bytes(shape.heads, shape.head_dim, shape.context),
         -1);
-    std::vector<const void *> io = {q.data(), pool.data(), out.data(), partials.data()};
+    std::vector<const void *> io{q.data(), pool.data()};
+    if (shape.bias)
+      io.push_back(bias.data());
     if (shape.sinks)
-      io.insert(io.begin() + 3, sinks);
+      io.push_back(sinks);
+    io.insert(io.end(), {out.data(), partials.data()});
     runKernel(level().tk_attention, &shape, io, batch, threads, tk_attention_scratch(&shape));
     return out;
   }
@@ -79,7 +83,7 @@ TEST_P(AttentionTest, Golden) {
     const char *name, *out;
     int32_t firstQuery, queries, keys; // queries are the last of the keys' positions
     int32_t window = 0;
-    const char *scale = nullptr, *cap = nullptr;
+    const char *scale = nullptr, *cap = nullptr, *slopes = nullptr;
   };
   for (Case c : {Case{"gqa", "gqa.prefill4", 0, 4, 4}, Case{"gqa", "gqa.decode5", 4, 1, 5},
                  Case{"gqa", "gqa.decode6", 5, 1, 6}, Case{"offset7", "offset7", 0, 3, 10},
@@ -87,7 +91,9 @@ TEST_P(AttentionTest, Golden) {
                  Case{"window4_decode", "window4_decode", 0, 1, 12, 4},
                  Case{"softcap", "softcap", 0, 5, 5, 0, nullptr, "softcap.cap"},
                  Case{"scale", "scale", 0, 5, 5, 0, "scale.scale"},
-                 Case{"large_scores", "large_scores", 0, 4, 4}}) {
+                 Case{"large_scores", "large_scores", 0, 4, 4},
+                 Case{"alibi8", "alibi8", 0, 5, 9, 0, nullptr, nullptr, "alibi8.slopes"},
+                 Case{"alibi6", "alibi6", 0, 5, 9, 0, nullptr, nullptr, "alibi6.slopes"}}) {
     SCOPED_TRACE(c.out);
     const GoldenTensor &q = golden[std::string(c.name) + ".q"],
                        &k = golden[std::string(c.name) + ".k"];
@@ -98,6 +104,15 @@ TEST_P(AttentionTest, Golden) {
       shape.scale = float(golden[c.scale].values[0]);
     if (c.cap)
       shape.softcap = float(golden[c.cap].values[0]);
+    std::vector<float> bias; // distances -8 to 0
+    if (c.slopes) {
+      for (double slope : golden[c.slopes].values)
+        for (int distance = -8; distance <= 0; ++distance)
+          bias.push_back(float(slope * distance));
+      shape.bias = TK_BIAS_DISTANCE;
+      shape.bias_length = 9;
+      shape.bias_origin = 8;
+    }
     const GoldenTensor &out = golden[std::string(c.out) + ".out"];
     std::vector<float> wanted = byToken(out, 0, c.queries);
     Batch batch({c.queries}, {c.keys - c.queries});
@@ -105,7 +120,7 @@ TEST_P(AttentionTest, Golden) {
                                   byToken(golden[std::string(c.name) + ".v"], 0, c.keys), batch);
     std::vector<float> queries = byToken(q, c.firstQuery, c.firstQuery + c.queries);
     for (int threads : {1, 2, 5})
-      expectNear(attend(shape, batch, queries, pool, threads), {wanted.begin(), wanted.end()},
+      expectNear(attend(shape, batch, queries, pool, threads, bias), {wanted.begin(), wanted.end()},
                  1e-5);
     if (c.queries == 1) {
       shape.decode = 1;
@@ -128,7 +143,7 @@ TEST_P(AttentionTest, Sinks) {
   std::vector<char> pool =
       fill(h, TENON_F32, {keys}, byToken(k, 0, keys), byToken(golden["sinks.v"], 0, keys), batch);
   std::vector<float> rows = byToken(q, 0, queries);
-  expectNear(attend(shape, batch, rows, pool, 2, sinks.data()), {want.begin(), want.end()}, 1e-5);
+  expectNear(attend(shape, batch, rows, pool, 2, {}, sinks.data()), {want.begin(), want.end()}, 1e-5);
   // The last token alone, as decode has it.
   Batch last({1}, {keys - 1});
   last.blockTable = batch.blockTable;
@@ -137,8 +152,90 @@ TEST_P(AttentionTest, Sinks) {
   shape.decode = 1;
   for (int split : {0, 1}) {
     shape.split = split;
-    expectNear(attend(shape, last, row, pool, 2, sinks.data()),
+    expectNear(attend(shape, last, row, pool, 2, {}, sinks.data()),
                {want.end() - h.width(), want.end()}, 1e-5);
+  }
+}
+
+// Row r of a golden [rows, heads, positions, dim] as a golden tensor of one row.
+GoldenTensor rowOf(const GoldenTensor &t, int64_t r) {
+  GoldenTensor row = t;
+  const int64_t size = int64_t(t.values.size()) / t.dim(0);
+  row.values.assign(t.values.begin() + r * size, t.values.begin() + (r + 1) * size);
+  return row;
+}
+
+// Two decoders of 5 tokens over memories of other lengths: every query sees all of its memory,
+// whatever its position. The same by an encoder's rows, and by steps of one token.
+TEST_P(AttentionTest, Memory) {
+  auto golden = readOracle("attention/attention.safetensors");
+  const GoldenTensor &q = golden["cross_pad.q"], &k = golden["cross_pad.k"];
+  const GoldenTensor &v = golden["cross_pad.v"], &out = golden["cross_pad.out"];
+  Heads h = {int32_t(q.dim(1)), int32_t(k.dim(1)), int32_t(q.dim(3))};
+  const int32_t queries = int32_t(q.dim(2));
+  std::vector<int32_t> lengths;
+  std::vector<float> keys, values, asked;
+  std::vector<double> wanted;
+  auto append = [](auto &to, const std::vector<float> &from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (int64_t row = 0; row < q.dim(0); ++row) {
+    lengths.push_back(int32_t(golden["cross_pad.lengths"].values[row]));
+    append(keys, byToken(rowOf(k, row), 0, lengths.back()));
+    append(values, byToken(rowOf(v, row), 0, lengths.back()));
+    append(asked, byToken(rowOf(q, row), 0, queries));
+    append(wanted, byToken(rowOf(out, row), 0, queries));
+  }
+  Batch memory(lengths);
+  std::vector<char> pool = fill(h, TENON_F32, lengths, keys, values, memory);
+  tk_attention_shape shape = attentionShape(h);
+  shape.keys = TK_KEYS_MEMORY;
+  auto show = [&](const Batch &batch) {
+    tenon_batch &raw = const_cast<tenon_batch &>(batch.get());
+    raw.memory_lengths = memory.lengths.data();
+    raw.memory_table = memory.blockTable.data();
+    raw.memory_max_blocks = memory.get().max_blocks;
+  };
+  Batch batch({queries, queries}, {0, 30});
+  show(batch);
+  for (int threads : {1, 3})
+    expectNear(attend(shape, batch, asked, pool, threads), wanted, 1e-5);
+
+  shape.decode = 1;
+  Batch step({1, 1}, {2, 33});
+  show(step);
+  std::vector<float> one;
+  std::vector<double> first;
+  for (int64_t row = 0; row < 2; ++row) {
+    auto at = row * queries * h.width();
+    one.insert(one.end(), asked.begin() + at, asked.begin() + at + h.width());
+    first.insert(first.end(), wanted.begin() + at, wanted.begin() + at + h.width());
+  }
+  expectNear(attend(shape, step, one, pool, 2), first, 1e-5);
+}
+
+// An encoder's tokens see their whole sequence: as if it were their memory.
+TEST_P(AttentionTest, Bidirectional) {
+  Heads h = {6, 2, 24};
+  std::vector<int32_t> lengths = {1, 70, 9};
+  std::vector<float> q = randomFloats(80 * h.width(), 21, 2),
+                     k = randomFloats(80 * h.kvWidth(), 22), v = randomFloats(80 * h.kvWidth(), 23);
+  Batch batch(lengths);
+  std::vector<char> pool = fill(h, TENON_F32, lengths, k, v, batch);
+  tenon_batch &raw = const_cast<tenon_batch &>(batch.get());
+  raw.memory_lengths = batch.lengths.data();
+  raw.memory_table = batch.blockTable.data();
+  raw.memory_max_blocks = raw.max_blocks;
+  tk_attention_shape shape = attentionShape(h);
+  shape.keys = TK_KEYS_MEMORY;
+  std::vector<float> wanted = attend(shape, batch, q, pool);
+  shape.keys = TK_KEYS_TOKENS;
+  shape.k_stride = shape.v_stride = h.kvWidth();
+  for (int threads : {1, 2, 7}) {
+    std::vector<float> out(q.size(), -9);
+    runKernel(level().tk_attention, &shape, {q.data(), k.data(), v.data(), out.data()}, batch,
+              threads, tk_attention_scratch(&shape));
+    EXPECT_EQ(out, wanted);
   }
 }
 
@@ -161,7 +258,8 @@ struct Ragged {
     v = randomFloats(int64_t(keys) * heads.kvWidth(), 13);
   }
 
-  std::vector<double> answer(const tk_attention_shape &s) const {
+  std::vector<double> answer(const tk_attention_shape &s,
+                             const std::vector<float> &bias = {}) const {
     std::vector<double> out(q.size());
     int64_t token = 0, firstKey = 0;
     for (size_t seq = 0; seq < counts.size(); firstKey += lengths[seq++])
@@ -177,6 +275,11 @@ struct Ragged {
                        k[(firstKey + j) * heads.kvWidth() + kvHead * heads.dim + d];
             score *= s.scale;
             scores.push_back(s.softcap != 0 ? s.softcap * std::tanh(score / s.softcap) : score);
+            if (!s.bias)
+              continue;
+            int32_t entry = (s.bias == TK_BIAS_DISTANCE ? j - position : j) + s.bias_origin;
+            scores.back() +=
+                bias[h * s.bias_length + std::min(std::max(entry, 0), s.bias_length - 1)];
           }
           double max = *std::max_element(scores.begin(), scores.end()), sum = 0;
           for (double &score : scores)
@@ -297,6 +400,40 @@ TEST_P(AttentionTest, RaggedDecode) {
   }
 }
 
+// Tables that end before the first key and before the last, as T5's do.
+TEST_P(AttentionTest, ScoreBias) {
+  for (const Heads &h : oddHeads) {
+    SCOPED_TRACE(h.dim);
+    for (auto [by, length, origin] : {std::tuple{TK_BIAS_DISTANCE, 40, 39},
+                                      {TK_BIAS_DISTANCE, 900, 880},
+                                      {TK_BIAS_DISTANCE, 61, 30},
+                                      {TK_BIAS_KEY, 800, 0},
+                                      {TK_BIAS_KEY, 50, 3}}) {
+      std::vector<float> bias = randomFloats(int64_t(h.heads) * length, 17, 3);
+      tk_attention_shape shape = attentionShape(h);
+      shape.bias = by;
+      shape.bias_length = length;
+      shape.bias_origin = origin;
+      Ragged prefill(h, {5, 1, 70, 33}, {0, 300, 63, 15});
+      Batch batch(prefill.counts, prefill.cached);
+      std::vector<char> pool = fill(h, TENON_F32, prefill.lengths, prefill.k, prefill.v, batch);
+      std::vector<float> one = attend(shape, batch, prefill.q, pool, 1, bias);
+      expectNear(one, prefill.answer(shape, bias), 1e-5);
+      EXPECT_EQ(attend(shape, batch, prefill.q, pool, 3, bias), one);
+
+      Ragged decode(h, {1, 1, 1, 1}, {0, 16, 255, 700});
+      Batch steps(decode.counts, decode.cached);
+      pool = fill(h, TENON_F32, decode.lengths, decode.k, decode.v, steps);
+      shape.decode = 1;
+      shape.context = 800;
+      one = attend(shape, steps, decode.q, pool, 1, bias);
+      expectNear(one, decode.answer(shape, bias), 1e-5);
+      shape.split = 1;
+      EXPECT_EQ(attend(shape, steps, decode.q, pool, 3, bias), one);
+    }
+  }
+}
+
 TEST_P(AttentionTest, SmallCacheElements) {
   // Inputs that bf16 and f16 hold exactly: with bf16 instructions probabilities are rounded,
   // nothing else is.
@@ -361,7 +498,7 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
       std::vector<double> frequencies(rotary / 2);
       for (int32_t i = 0; i < rotary / 2; ++i)
         frequencies[i] = std::pow(1e4, -2.0 * i / rotary);
-      tk_rope_angles_shape angleShape = {rotary, rotary, 1};
+      tk_rope_angles_shape angleShape = {rotary, rotary, 1, 0, 0};
       runKernel(level().tk_rope_angles, &angleShape, {frequencies.data(), angles.data()}, batch);
       float *q = qkv.data(), *k = q + h.width(), *v = k + h.kvWidth();
 
@@ -378,7 +515,13 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
           attentionShape(h, dtype), width, width, rotary, style, rotary};
       shape.attention.decode = 1;
       shape.attention.context = 512;
-      std::vector<float> want = attend(shape.attention, batch, rotated, pool);
+      std::vector<float> bias = randomFloats(h.heads * 20, 6);
+      if (h.heads != 9) {
+        shape.attention.bias = TK_BIAS_DISTANCE;
+        shape.attention.bias_length = 20;
+        shape.attention.bias_origin = 19;
+      }
+      std::vector<float> want = attend(shape.attention, batch, rotated, pool, 1, bias);
 
       shape.attention.q_stride = width;
       for (int threads : {1, 2, 5})
@@ -387,9 +530,12 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
           std::vector<char> cache = fused;
           std::vector<char> partials(5 * tk_attention_partial_bytes(h.heads, h.dim, 512));
           std::vector<float> out(5 * h.width());
-          runKernel(level().tk_rope_attention, &shape,
-                    {q, k, v, angles.data(), cache.data(), out.data(), partials.data()}, batch,
-                    threads, tk_rope_attention_scratch(&shape));
+          std::vector<const void *> io{q, k, v, angles.data(), cache.data()};
+          if (shape.attention.bias)
+            io.push_back(bias.data());
+          io.insert(io.end(), {out.data(), partials.data()});
+          runKernel(level().tk_rope_attention, &shape, io, batch, threads,
+                    tk_rope_attention_scratch(&shape));
           EXPECT_EQ(out, want);
           EXPECT_EQ(cache, pool);
         }

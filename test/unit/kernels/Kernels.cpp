@@ -63,7 +63,11 @@ Batch::Batch(std::vector<int32_t> counts, std::vector<int32_t> cached,
            starts.data(),
            lengths.data(),
            blockTable.data(),
-           this->scoredRows.data()};
+           this->scoredRows.data(),
+           nullptr,
+           nullptr,
+           nullptr,
+           0};
 }
 
 namespace {
@@ -126,8 +130,9 @@ void runKernel(tenon_kernel *kernel, const void *shape, std::vector<const void *
     std::memset(scratch.back().get(), 0xff, bytes);
   }
   auto work = [&](int thread) {
-    tenon_env env = {&batch.get(),   &services, scratch[thread].get(), thread, threads,
-                     batch.blocks(), &team};
+    tenon_env env = {&batch.get(), &services, scratch[thread].get(),
+                     thread,       threads,   batch.blocks(),
+                     &team,        nullptr,   0};
     kernel(shape, const_cast<void *const *>(io.data()), &env);
   };
   for (int t = 1; t < threads; ++t)

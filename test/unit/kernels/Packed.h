@@ -34,6 +34,13 @@ inline float packedElement(tenon::PackedFormat format, int64_t cols, const uint8
     return tenon::halfToFloat(readAt<uint16_t>(group + 2 * lane)) * float(code) +
            tenon::halfToFloat(readAt<uint16_t>(group + 32 + 2 * lane));
   }
+  case PackedFormat::U4MG16: {
+    const uint8_t *group = tile + column / 32 * 384, *scales = group + c / 16 * 64;
+    uint8_t pair = group[128 + c / 8 * 64 + lane * 4 + c % 4];
+    int code = c % 8 < 4 ? pair & 15 : pair >> 4;
+    return tenon::halfToFloat(readAt<uint16_t>(scales + 2 * lane)) * float(code) +
+           tenon::halfToFloat(readAt<uint16_t>(scales + 32 + 2 * lane));
+  }
   case PackedFormat::U8M: {
     const uint8_t *group = tile + column / 32 * 576;
     return tenon::halfToFloat(readAt<uint16_t>(group + 2 * lane)) *
@@ -54,6 +61,13 @@ inline float packedElement(tenon::PackedFormat format, int64_t cols, const uint8
   }
 }
 
+// Whether matrices of a format are made of stored groups only, so that rows are whole groups.
+inline bool needsGroups(tenon::PackedFormat format) {
+  using tenon::PackedFormat;
+  return format == PackedFormat::U8M || format == PackedFormat::S8G16 ||
+         format == PackedFormat::U4MG16;
+}
+
 // A random matrix [rows, cols] in a format, made by way of whole groups where the format needs
 // them.
 inline std::vector<uint8_t> packMatrix(tenon::PackedFormat format, int64_t rows, int64_t cols,
@@ -64,18 +78,19 @@ inline std::vector<uint8_t> packMatrix(tenon::PackedFormat format, int64_t rows,
   for (int64_t r = 0; r < rows; r += 16) {
     int64_t count = std::min<int64_t>(16, rows - r);
     uint8_t *tile = packed.data() + r / 16 * tileBytes;
-    if (format != PackedFormat::U8M && format != PackedFormat::S8G16) {
+    if (!needsGroups(format)) {
       packTile(format, count, cols, values.data() + r * cols, tile);
       continue;
     }
-    // 5-bit codes with a minimum, or 6-bit signed ones; cols must be whole groups.
-    bool hasMin = format == PackedFormat::U8M;
-    int64_t groupSize = hasMin ? 32 : 16, groups = cols / groupSize;
+    // 5-bit codes with a minimum, or 6-bit signed ones, or 4-bit ones with a minimum; cols must be
+    // whole groups.
+    bool hasMin = format != PackedFormat::S8G16, nibbles = format == PackedFormat::U4MG16;
+    int64_t groupSize = format == PackedFormat::U8M ? 32 : 16, groups = cols / groupSize;
     std::vector<uint8_t> codes(count * cols);
     std::vector<float> scales(count * groups), mins(count * groups);
     for (int64_t i = 0; i < count * cols; ++i) {
       float v = std::clamp(values[r * cols + i] * 10 + 16, 0.0f, 31.0f);
-      codes[i] = hasMin ? uint8_t(v) : uint8_t(int8_t(v - 20));
+      codes[i] = nibbles ? uint8_t(v / 2) : hasMin ? uint8_t(v) : uint8_t(int8_t(v - 20));
     }
     for (int64_t i = 0; i < count * groups; ++i) {
       scales[i] = 0.01f * float(1 + i % 7);

@@ -13,6 +13,7 @@ TEST(Packing, Sizes) {
   EXPECT_EQ(getPackedBytes(PackedFormat::U4M, 16, 33), 2 * 320);
   EXPECT_EQ(getPackedBytes(PackedFormat::S8, 1, 32), 576);
   EXPECT_EQ(getPackedBytes(PackedFormat::S8G16, 1, 32), 640);
+  EXPECT_EQ(getPackedBytes(PackedFormat::U4MG16, 17, 33), 4 * 384);
   EXPECT_EQ(getPackedBytes(PackedFormat::PlainF64, 1, 12), 96);
 }
 
@@ -90,7 +91,8 @@ TEST(Packing, SignedFourBitCodesGetAMinimum) {
 TEST(Packing, StoredTensors) {
   std::mt19937 generator(3);
   for (Storage storage : {Storage::F32, Storage::F16, Storage::BF16, Storage::Q4_0, Storage::Q4_1,
-                          Storage::Q8_0, Storage::Q4_K, Storage::Q5_K, Storage::Q6_K}) {
+                          Storage::Q5_0, Storage::Q5_1, Storage::Q8_0, Storage::Q2_K, Storage::Q3_K,
+                          Storage::Q4_K, Storage::Q5_K, Storage::Q6_K, Storage::IQ4_NL}) {
     const StorageInfo &info = getStorageInfo(storage);
     SCOPED_TRACE(info.name.str());
     int64_t rows = 13, cols = 512, rowBytes = getRowBytes(storage, cols);

@@ -10,9 +10,9 @@ using tenon::PackedFormat;
 
 namespace {
 
-const PackedFormat formats[] = {PackedFormat::F32,  PackedFormat::BF16, PackedFormat::F16,
-                                PackedFormat::U4M,  PackedFormat::U8M,  PackedFormat::S8,
-                                PackedFormat::S8G16};
+const PackedFormat formats[] = {PackedFormat::F32,   PackedFormat::BF16,  PackedFormat::F16,
+                                PackedFormat::U4M,   PackedFormat::U8M,   PackedFormat::S8,
+                                PackedFormat::S8G16, PackedFormat::U4MG16};
 
 bool isQuantised(PackedFormat format) { return tk_is_quantised(int32_t(format)); }
 
@@ -70,7 +70,7 @@ TEST_P(ProductTest, LinearAllFormats) {
   };
   for (PackedFormat format : formats)
     for (Size size : {Size{104, 104}, Size{8, 24}, Size{24, 8}, Size{1, 33}, Size{100, 320}}) {
-      if ((format == PackedFormat::U8M || format == PackedFormat::S8G16) && size.cols % 32)
+      if (needsGroups(format) && size.cols % 32)
         continue;
       SCOPED_TRACE(getPackedFormatName(format).str() + " " + std::to_string(size.rows) + "x" +
                    std::to_string(size.cols));
@@ -177,7 +177,7 @@ TEST_P(ProductTest, GatedMlpAllFormats) {
   };
   for (PackedFormat format : formats)
     for (Size size : {Size{272, 96}, Size{24, 64}, Size{8, 32}, Size{104, 104}}) {
-      if ((format == PackedFormat::U8M || format == PackedFormat::S8G16) && size.cols % 32)
+      if (needsGroups(format) && size.cols % 32)
         continue;
       SCOPED_TRACE(getPackedFormatName(format).str() + " " + std::to_string(size.features));
       constexpr int32_t T = 70;
@@ -266,7 +266,7 @@ TEST_P(ProductTest, GoldenMlp) {
 TEST_P(ProductTest, EmbeddingAllFormats) {
   for (PackedFormat format : formats)
     for (int32_t cols : {96, 104, 7}) {
-      if ((format == PackedFormat::U8M || format == PackedFormat::S8G16) && cols % 32)
+      if (needsGroups(format) && cols % 32)
         continue;
       SCOPED_TRACE(getPackedFormatName(format).str());
       std::vector<uint8_t> table = packMatrix(format, 101, cols, randomFloats(101 * cols, 1));

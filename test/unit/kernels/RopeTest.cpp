@@ -27,8 +27,8 @@ protected:
     const std::vector<double> &frequencies = golden[name + ".inv_freq"].values;
     int32_t half = int32_t(frequencies.size()), dim = 2 * half;
     const GoldenTensor &factor = golden[name + ".attention_factor"];
-    tk_rope_angles_shape angleShape = {dim, dim + 3,
-                                       factor.values.empty() ? 1.0f : float(factor.values[0])};
+    tk_rope_angles_shape angleShape = {
+        dim, dim + 3, factor.values.empty() ? 1.0f : float(factor.values[0]), 0, 0};
     std::vector<float> angles(7 * (dim + 3));
     runKernel(level().tk_rope_angles, &angleShape, {frequencies.data(), angles.data()}, batch, 2);
     for (int p = 0; p < 7; ++p)
@@ -61,7 +61,7 @@ TEST_P(RopeTest, SmallHeads) {
   Batch batch({4}, {11});
   std::vector<double> frequencies = {1.0, 0.3, 0.01};
   std::vector<float> x = randomFloats(4 * 2 * 10, 3), angles(4 * 6), out(x.size());
-  tk_rope_angles_shape angleShape = {6, 6, 1.0f};
+  tk_rope_angles_shape angleShape = {6, 6, 1.0f, 0, 0};
   runKernel(level().tk_rope_angles, &angleShape, {frequencies.data(), angles.data()}, batch);
   for (bool interleaved : {false, true}) {
     tk_rope_shape shape = {2, 10, 6, interleaved, 20, 6, 20, 0};
@@ -77,6 +77,40 @@ TEST_P(RopeTest, SmallHeads) {
           want[b] = x[b] * std::cos(angle) + x[a] * std::sin(angle);
         }
     expectNear(out, want, 1e-6);
+  }
+}
+
+// Sequences of 2000, 2048, 8192 and 2049 tokens: the last two are beyond the original 2048.
+TEST_P(RopeTest, ByLengthOfTheSequence) {
+  const std::vector<double> &plain = golden["theta1e4.inv_freq"].values;
+  const std::vector<double> &stretched = golden["dynamic.inv_freq"].values;
+  int32_t pairs = int32_t(plain.size()), dim = 2 * pairs;
+  Batch batch({3, 1, 2, 1}, {1997, 2047, 8190, 2048});
+  std::vector<float> angles(7 * dim);
+  auto check = [&](int token, auto frequencyOf) {
+    for (int i = 0; i < pairs; ++i) {
+      double angle = batch.positions[token] * frequencyOf(i);
+      ASSERT_NEAR(angles[token * dim + i], std::cos(angle), 2e-7);
+      ASSERT_NEAR(angles[token * dim + pairs + i], std::sin(angle), 2e-7);
+    }
+  };
+  for (int threads : {1, 3}) {
+    tk_rope_angles_shape shape = {dim, dim, 1, 2048, 2};
+    runKernel(level().tk_rope_angles, &shape, {plain.data(), angles.data()}, batch, threads);
+    for (int token : {0, 1, 2, 3})
+      check(token, [&](int i) { return plain[i]; });
+    for (int token : {4, 5}) // golden for factor 2 and 8192 tokens
+      check(token, [&](int i) { return stretched[i]; });
+    check(6, [&](int i) {
+      return plain[i] * std::pow(2.0 * 2049 / 2048 - 1, -i / double(pairs - 1));
+    });
+
+    std::vector<double> rows = plain;
+    rows.insert(rows.end(), stretched.begin(), stretched.end());
+    shape.dynamic = 0;
+    runKernel(level().tk_rope_angles, &shape, {rows.data(), angles.data()}, batch, threads);
+    for (int token = 0; token < 7; ++token)
+      check(token, [&](int i) { return token < 4 ? plain[i] : stretched[i]; });
   }
 }
 

@@ -42,9 +42,21 @@ Batch::Batch(std::vector<int32_t> counts, std::vector<int32_t> cached, std::vect
   std::iota(all.begin(), all.end(), 0);
   std::shuffle(all.begin(), all.end(), std::mt19937(7));
   blockTable.assign(all.begin(), all.end() - 2);
-  batch = {int32_t(ids.size()), int32_t(counts.size()), int32_t(scoredRows.size()), maxBlocks,
-           ids.data(),          positions.data(),       sequenceOf.data(),          starts.data(),
-           lengths.data(),      blockTable.data(),      scoredRows.data()};
+  batch = {int32_t(ids.size()),
+           int32_t(counts.size()),
+           int32_t(scoredRows.size()),
+           maxBlocks,
+           ids.data(),
+           positions.data(),
+           sequenceOf.data(),
+           starts.data(),
+           lengths.data(),
+           blockTable.data(),
+           scoredRows.data(),
+           nullptr,
+           nullptr,
+           nullptr,
+           0};
 }
 
 std::vector<float> randomFloats(int64_t count, unsigned seed) {
@@ -209,7 +221,8 @@ void Jit::run(const Batch &batch, const std::vector<Operand> &operands, int32_t 
     if (operand.stride)
       strides.push_back(operand.stride);
   }
-  tenon_env env = {&batch.get(), nullptr, nullptr, thread, thread + 1, batch.blocks(), nullptr};
+  tenon_env env = {&batch.get(),   nullptr, nullptr, thread, thread + 1,
+                   batch.blocks(), nullptr, nullptr, 0};
   lookup("k")(strides.data(), io.data(), &env);
 }
 

@@ -134,6 +134,32 @@ TEST(Cli, SamplingIsSeeded) {
             toy::greedy({1}, 5));
 }
 
+TEST(Cli, Beams) {
+  json result = parse(run({"--ids", "3,1,4", "-n", "4", "--beams", "3", "--json"}));
+  ASSERT_EQ(result["beams"].size(), 3u);
+  EXPECT_EQ(result["ids"], result["beams"][0]["ids"]);
+  EXPECT_EQ(result["ids"], toy::greedy({3, 1, 4}, 4)); // every step of the toy is equally sure
+  EXPECT_NE(result["beams"][1]["ids"], result["ids"]);
+  EXPECT_TRUE(result["beams"][0]["text"].is_null());
+  double sum = 0;
+  for (double logprob : result["logprobs"])
+    sum += logprob;
+  EXPECT_NEAR(result["beams"][0]["score"].get<double>(), sum / 4, 1e-9);
+  EXPECT_GE(result["beams"][0]["score"], result["beams"][1]["score"]);
+  EXPECT_EQ(result["finish_reason"], "length");
+  std::string ids;
+  for (int id : result["ids"])
+    ids += std::to_string(id) + " ";
+  EXPECT_EQ(run({"--ids", "3,1,4", "-n", "4", "--beams", "3"}).out, ids + "\n");
+  EXPECT_FALSE(parse(run({"--ids", "3", "-n", "2", "--beams", "1", "--json"})).contains("beams"));
+
+  result = parse(run({"--ids", "9,8", "-n", "10000", "--beams", "2", "--json"}));
+  EXPECT_EQ(result["ids"].size(), size_t(toy::context - 2 + 1)); // as without beams
+  result = parse(run({"--ids", "9,8", "-n", "0", "--beams", "2", "--json"}));
+  EXPECT_EQ(result["ids"].size(), 0u);
+  EXPECT_EQ(result["beams"].size(), 0u);
+}
+
 TEST(Cli, BadInputIsOneLine) {
   expectRefused(run({"hello"}), 1, "without a tokenizer");
   expectRefused(run({"tokenize", "hello"}), 1, "without a tokenizer");
@@ -150,7 +176,14 @@ TEST(Cli, BadInputIsOneLine) {
   for (int i = 0; i < toy::context; ++i)
     many += ",1";
   expectRefused(run({"--ids", many}), 1, "the context holds 128");
-  expectRefused(run({"--ids", "1", "--beams", "4"}), 1, "only 1");
+  expectRefused(run({"--ids", "1", "--beams", "4", "--top-k", "5"}), 1, "--top-k and --beams 4");
+  expectRefused(run({"--ids", "1", "--beams", "241"}), 1, "the vocabulary has 480");
+  expectRefused(run({"--ids", "1", "--beams", "0"}), 2, "--beams");
+  expectRefused(run({"--ids", "1", "--beams", "1000000000"}), 2, "--beams");
+  expectRefused(run({"--ids", "1", "--beams", "2", "--early-stopping", "maybe"}), 2, "maybe");
+  expectRefused(run({"--ids", "1", "--beams", "2", "--length-penalty", "inf"}), 1, "penalty");
+  expectRefused(run({"--ids", "1", "--length-penalty", "2"}), 2, "--beams");
+  expectRefused(run({"--ids", many, "--beams", "2"}), 1, "the context holds 128");
   expectRefused(run({"--ids", "1", "--temperature", "-1"}), 1, "temperature");
   expectRefused(run({"--ids", "1", "--top-p", "2"}), 1, "top-p");
   expectRefused(run({"--ids", "1", "--stop", "x"}), 1, "--stop");

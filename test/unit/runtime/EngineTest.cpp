@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 
 using namespace tenon::rt;
@@ -102,6 +103,38 @@ TEST_P(EngineTest, RaggedBatchAnswersEachSequenceAsIfAlone) {
   answers = step(engine, works);
   for (int i = 0; i < 4; ++i)
     EXPECT_EQ(answers.at({i, 0}), toy::next(prompts[i]));
+}
+
+// What is cached is spoilt where it must not be read any more.
+TEST_P(EngineTest, ComputesAnewWhatOutgrowsItsCache) {
+  tenon_compiled compiled = tenonCompiled;
+  compiled.recompute_beyond = 40;
+  Engine engine(compiled, file, options());
+  auto spoil = [&](const KvSequence &sequence) {
+    for (int64_t layer = 0; layer < toy::layers; ++layer)
+      for (int32_t block : sequence.blocks())
+        std::memset(engine.pool().base() +
+                        (layer * engine.pool().blocks() + block) * compiled.block_bytes,
+                    0x41, compiled.block_bytes);
+  };
+  std::vector<int32_t> crossing = ramp(41, 1), shorter = ramp(11, 2), many = ramp(50, 3);
+  KvSequence a(engine.pool()), b(engine.pool()), c(engine.pool());
+  step(engine, {{&a, crossing.data(), 39, Score::Last},
+                {&b, shorter.data(), 10, Score::Last},
+                {&c, many.data(), 30, Score::None}});
+  EXPECT_EQ(step(engine, {{&a, &crossing[39], 1, Score::Last}}).at({0, 0}), expected(crossing, 40));
+  spoil(a);
+  auto answers =
+      step(engine, {{&b, &shorter[10], 1, Score::Last}, {&a, &crossing[40], 1, Score::Last}});
+  EXPECT_EQ(answers.at({0, 0}), expected(shorter, 11));
+  EXPECT_EQ(answers.at({1, 0}), expected(crossing, 41));
+  EXPECT_EQ(a.length(), 41);
+
+  spoil(c);
+  answers = step(engine, {{&c, &many[30], 20, Score::All}});
+  EXPECT_EQ(answers.size(), 20u);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(answers.at({0, i}), expected(many, 31 + i));
 }
 
 TEST_P(EngineTest, ManySequencesSplitIntoWaves) {

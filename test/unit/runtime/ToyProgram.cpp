@@ -9,7 +9,8 @@ namespace {
 constexpr int vocab = 480, layers = 2, hiddenWidth = 4;
 constexpr int64_t blockBytes =
     2 * TENON_BLOCK_TOKENS * sizeof(float); // k and v of one head, width 1
-constexpr int64_t hiddenOffsets[] = {0, 16, 32};
+constexpr tenon_hidden hiddens[] = {
+    {"hidden.0", 0, hiddenWidth}, {"hidden.1", 16, hiddenWidth}, {"hidden_final", 32, hiddenWidth}};
 constexpr int64_t arenaTokenBytes = 64, arenaScoredBytes = vocab * sizeof(float);
 
 float *slot(const tenon_env *env, char *cache, int layer, int sequence, int position, bool value) {
@@ -45,7 +46,7 @@ void program(const tenon_env *env, char *arena, const char *weights, char *cache
   for (int t = env->thread; t < batch.tokens; t += env->threads)
     for (int i = 0; i < 3; ++i) {
       float *hidden =
-          reinterpret_cast<float *>(arena + batch.tokens * hiddenOffsets[i]) + t * hiddenWidth;
+          reinterpret_cast<float *>(arena + batch.tokens * hiddens[i].offset) + t * hiddenWidth;
       hidden[0] = static_cast<float>(batch.ids[t]);
       hidden[1] = static_cast<float>(batch.positions[t]);
       hidden[2] = static_cast<float>(i);
@@ -75,8 +76,8 @@ void decode(const tenon_env *env, char *arena, const char *weights, char *cache)
 }
 
 constexpr tenon_variant variants[] = {
-    {"future", "sse2,avx9000", nullptr, nullptr, 0},
-    {"toy", "", prefill, decode, 100},
+    {"future", "sse2,avx9000", nullptr, nullptr, 0, nullptr},
+    {"toy", "", prefill, decode, 100, nullptr},
 };
 
 } // namespace
@@ -99,5 +100,12 @@ const tenon_compiled toyCompiled = {TENON_KERNEL_ABI,
                                     vocab * 4,
                                     {0xe5, 0xbb, 0xe7, 0x8f, 0x58, 0x67, 0x5c, 0xcc},
                                     3,
-                                    hiddenWidth,
-                                    hiddenOffsets};
+                                    hiddens,
+                                    0,
+                                    0,
+                                    0,
+                                    nullptr,
+                                    0,
+                                    0,
+                                    0,
+                                    0};

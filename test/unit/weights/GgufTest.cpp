@@ -217,6 +217,39 @@ TEST(Gguf, WrongTensors) {
   EXPECT_THAT(messageOf(file.build()), HasSubstr("tensor 'matrix' occurs twice"));
 }
 
+// Every type at every width near its block's, and with every number of missing bytes.
+TEST(Gguf, SizesOfBlocks) {
+  const std::pair<uint32_t, const char *> types[] = {
+      {2, "q4_0"},  {3, "q4_1"},  {6, "q5_0"},  {7, "q5_1"},  {8, "q8_0"},   {10, "q2_k"},
+      {11, "q3_k"}, {12, "q4_k"}, {13, "q5_k"}, {14, "q6_k"}, {20, "iq4_nl"}};
+  for (auto [type, name] : types) {
+    SCOPED_TRACE(name);
+    const StorageInfo &info = getStorageInfo(*parseStorage(name));
+    const uint64_t block = info.valuesPerBlock;
+    for (uint64_t width = 1; width <= 2 * block + 1; ++width) {
+      GgufBuilder file;
+      file.addTensor("t", {width, 3}, type, 0);
+      file.data.resize(6 * info.bytesPerBlock);
+      if (width % block)
+        ASSERT_THAT(messageOf(file.build()),
+                    HasSubstr("'t' of type " + std::string(name) + " has shape [3, " +
+                              std::to_string(width) + "]; accepted: rows of a multiple of " +
+                              std::to_string(block)));
+      else
+        ASSERT_EQ(messageOf(file.build()), "");
+    }
+    for (int64_t present = 0; present <= 3 * info.bytesPerBlock; ++present) {
+      GgufBuilder file;
+      file.addTensor("t", {block, 3}, type, 0);
+      file.data.resize(present);
+      if (present < 3 * info.bytesPerBlock)
+        ASSERT_THAT(messageOf(file.build()), HasSubstr("is the file cut short?"));
+      else
+        ASSERT_EQ(messageOf(file.build()), "");
+    }
+  }
+}
+
 // Every prefix of a good file is refused, and says so.
 TEST(Gguf, Truncated) {
   std::string file = smallGguf().build();

@@ -68,8 +68,9 @@ TEST_P(Golden, Groups) {
 
 INSTANTIATE_TEST_SUITE_P(Storage, Golden,
                          testing::Values(Storage::F16, Storage::BF16, Storage::Q4_0, Storage::Q4_1,
-                                         Storage::Q8_0, Storage::Q4_K, Storage::Q5_K,
-                                         Storage::Q6_K),
+                                         Storage::Q5_0, Storage::Q5_1, Storage::Q8_0, Storage::Q2_K,
+                                         Storage::Q3_K, Storage::Q4_K, Storage::Q5_K, Storage::Q6_K,
+                                         Storage::IQ4_NL),
                          [](const auto &info) { return getStorageInfo(info.param).name.str(); });
 
 TEST(Storage, F64IsRounded) {

@@ -11,6 +11,8 @@ for model in "$models"/*.yaml; do
   echo "model $model"
   heads=heads=4
   grep -q head_dim "$model" && heads=head_dim=16
-  tenon compile "$model" --verify-each-numerically --weights random:1 --emit sched -o "$out" --set layers=1 \
+  layers=layers=1
+  grep -q encoder_layers "$model" && layers="encoder_layers=1 --set decoder_layers=1"
+  tenon compile "$model" --verify-each-numerically --weights random:1 --emit sched -o "$out" --set $layers \
     --set hidden=64 --set $heads --set ffn=96 --set vocab=101 --set context=64 "$@" 2>&1
 done

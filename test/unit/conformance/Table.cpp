@@ -1,0 +1,55 @@
+#include "Table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace conformance {
+
+static const char *const columns[] = {"import", "logits", "hidden", "cached",
+                                      "batch",  "greedy", "beams",  "long"};
+
+bool Table::add(const std::string &row, const std::string &column, double error, double allowed) {
+  if (std::find(rows.begin(), rows.end(), row) == rows.end())
+    rows.push_back(row);
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1e", error);
+  const bool passes = error <= allowed;
+  const auto [entry, isNew] = cells.try_emplace({row, column}, Cell{text, error, passes});
+  if (!isNew && !(error <= entry->second.error))
+    entry->second = {text, error, passes};
+  return passes;
+}
+
+bool Table::addIds(const std::string &row, const std::string &column,
+                   const std::vector<int64_t> &ids, const std::vector<int64_t> &expected) {
+  const auto same = std::mismatch(expected.begin(), expected.end(), ids.begin(), ids.end()).first -
+                    expected.begin();
+  const bool passes = ids == expected;
+  add(row, column, passes ? 0 : INFINITY, 0);
+  cells[{row, column}].text = std::to_string(same) + "/" + std::to_string(expected.size());
+  return passes;
+}
+
+void Table::print() {
+  if (rows.empty())
+    return;
+  std::printf("%-40s", "largest error");
+  for (const char *column : columns)
+    std::printf(" %8s", column);
+  std::printf("\n");
+  for (const std::string &row : rows) {
+    std::printf("%-40s", row.c_str());
+    for (const char *column : columns) {
+      const auto cell = cells.find({row, column});
+      const bool exists = cell != cells.end();
+      std::printf(" %8s%s", exists ? cell->second.text.c_str() : "-",
+                  exists && !cell->second.passes ? "!" : "");
+    }
+    std::printf("\n");
+  }
+  rows.clear();
+  cells.clear();
+}
+
+} // namespace conformance

@@ -1,0 +1,39 @@
+// The conformance table: a row for each model, backend and precision, a column for each
+// computation.
+//
+//   largest error        backend   precision     logits   hidden   cached    batch   greedy
+//   llama                cpu       f32          1.2e-06  8.1e-07  1.4e-06  9.8e-07    16/16
+#ifndef TENON_TEST_CONFORMANCE_TABLE_H
+#define TENON_TEST_CONFORMANCE_TABLE_H
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace conformance {
+
+class Table {
+public:
+  // Measured against what is allowed; a cell of two measurements shows the larger. Returns whether
+  // it is within bounds.
+  bool add(const std::string &row, const std::string &column, double error, double allowed);
+  // Equal elements of `expected`, in order from the first.
+  bool addIds(const std::string &row, const std::string &column, const std::vector<int64_t> &ids,
+              const std::vector<int64_t> &expected);
+
+  // Prints all rows and forgets them. Cells out of bounds have a "!" behind them.
+  void print();
+
+private:
+  struct Cell {
+    std::string text;
+    double error;
+    bool passes;
+  };
+  std::vector<std::string> rows; // in the order they came
+  std::map<std::pair<std::string, std::string>, Cell> cells;
+};
+
+} // namespace conformance
+
+#endif // TENON_TEST_CONFORMANCE_TABLE_H
