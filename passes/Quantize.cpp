@@ -66,6 +66,21 @@ struct Quantize : impl::LLMQuantizeBase<Quantize> {
            llvm::any_of(op->getUsers(), changesRows);
   }
 
+  // Whether the matrix chooses experts. It is small, and a wrong choice costs more than any
+  // rounding, so it is not stored in groups.
+  static bool choosesExperts(Value weight) {
+    return llvm::any_of(weight.getUsers(), [](Operation *user) {
+      auto linear = dyn_cast<LinearOp>(user);
+      return linear && llvm::any_of(linear.getResult().getUsers(), [](Operation *scores) {
+               if (isa<TopKOp>(scores))
+                 return true;
+               return isa<SoftmaxOp, ActivationOp>(scores) &&
+                      llvm::any_of(scores->getUsers(),
+                                   [](Operation *reader) { return isa<TopKOp>(reader); });
+             });
+    });
+  }
+
   // For every reader at the place from which on rows stay what they are.
   static void convert(TypedValue<WeightType> weight, std::optional<Storage> matrix,
                       llvm::DenseSet<Value> &seen) {
@@ -73,6 +88,8 @@ struct Quantize : impl::LLMQuantizeBase<Quantize> {
       return;
     WeightType type = weight.getType();
     Storage storage = type.getRank() == 1 ? Storage::F32 : matrix.value_or(type.getStorage());
+    if (isQuantised(storage) && !isQuantised(type.getStorage()) && choosesExperts(weight))
+      storage = Storage::F32;
     SmallVector<Operation *> later;
     for (Operation *user : weight.getUsers())
       if (changesRows(user))

@@ -31,17 +31,17 @@ func.func private @f(!llm.weight<0x4xf32>)
 
 // -----
 
-// expected-error @below {{with equal rows for keys and values}}
+// expected-error @below {{with as many heads of keys as of values}}
 func.func private @f(!llm.cache<2 x [k: 2x8xf32, v: 4x8xf32]>)
 
 // -----
 
-// expected-error @below {{with equal rows for keys and values}}
+// expected-error @below {{with as many heads of keys as of values}}
 func.func private @f(!llm.cache<2 x [k: 2x8xf32, v: 2x8xf16]>)
 
 // -----
 
-// expected-error @below {{with equal rows for keys and values}}
+// expected-error @below {{with as many heads of keys as of values}}
 func.func private @f(!llm.cache<0 x [k: 2x8xf32, v: 2x8xf32]>)
 
 // -----
@@ -320,7 +320,7 @@ func.func @f(%x: tensor<?x64xf32>, %a: tensor<?x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x64xf32>, %a: tensor<?x7xf32>) {
-  // expected-error @below {{angles for 7 elements do not fit a head of 8}}
+  // expected-error @below {{angles for 7 elements from element 0 on do not fit a head of 8}}
   %0 = llm.rope %x, %a heads 8 half : tensor<?x64xf32>, tensor<?x7xf32>
   return
 }
@@ -328,7 +328,7 @@ func.func @f(%x: tensor<?x64xf32>, %a: tensor<?x7xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x64xf32>, %a: tensor<?x16xf32>) {
-  // expected-error @below {{angles for 16 elements do not fit a head of 8}}
+  // expected-error @below {{angles for 16 elements from element 0 on do not fit a head of 8}}
   %0 = llm.rope %x, %a heads 8 half : tensor<?x64xf32>, tensor<?x16xf32>
   return
 }

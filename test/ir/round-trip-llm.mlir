@@ -192,7 +192,7 @@ func.func @other_heads(%b: !llm.batch, %q: tensor<?x40xf32>, %v: tensor<?x32xf32
   %n = llm.slice_heads %q heads 4 columns 0 to 6 : tensor<?x40xf32>
   // CHECK: llm.join_heads %{{.*}}, %[[V]] heads 4 : tensor<?x24xf32>, tensor<?x32xf32>
   %j = llm.join_heads %n, %v heads 4 : tensor<?x24xf32>, tensor<?x32xf32>
-  // CHECK: llm.head_linear %[[Q]], %{{.*}} : tensor<?x40xf32>, !llm.weight<4x3x10xf32>
+  // CHECK: llm.head_linear %[[Q]], %{{.*}} : tensor<?x40xf32>, <4x3x10xf32>
   %h = llm.head_linear %q, %w : tensor<?x40xf32>, !llm.weight<4x3x10xf32>
   // CHECK: llm.paged_attention %{{.*}}, %[[C]], %[[B]] sinks(%[[S]] : !llm.weight<4xf32>) layer 0 heads 4 scale 1.000000e+00 : tensor<?x160xf32>, <2 x [k: 1x40xbf16, v: 24 of k]>
   %rr = llm.repeat_kv %q heads 1 times 4 : tensor<?x40xf32>
@@ -215,9 +215,9 @@ func.func @experts(%x: tensor<?x64xf32>, %scores: tensor<?x8xf32>, %bias: !llm.w
   %g = llm.gather_columns %p, %c : tensor<?x8xf32>, tensor<?x2xf32>
   // CHECK: %[[N:.*]] = llm.normalise %[[G]] : tensor<?x2xf32>
   %n = llm.normalise %g : tensor<?x2xf32>
-  // CHECK: %[[E:.*]] = llm.expert_linear %[[X]], %[[C]], %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?x2xf32>, !llm.weight<8x48x64xf32>, !llm.weight<384xf32>
+  // CHECK: %[[E:.*]] = llm.expert_linear %[[X]], %[[C]], %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?x2xf32>, <8x48x64xf32>, !llm.weight<384xf32>
   %e = llm.expert_linear %x, %c, %w, %wb : tensor<?x64xf32>, tensor<?x2xf32>, !llm.weight<8x48x64xf32>, !llm.weight<384xf32>
-  // CHECK: %[[F:.*]] = llm.expert_linear %[[E]], %[[C]], %{{.*}} : tensor<?x96xf32>, tensor<?x2xf32>, !llm.weight<8x64x48xf32>
+  // CHECK: %[[F:.*]] = llm.expert_linear %[[E]], %[[C]], %{{.*}} : tensor<?x96xf32>, tensor<?x2xf32>, <8x64x48xf32>
   %f = llm.expert_linear %e, %c, %down : tensor<?x96xf32>, tensor<?x2xf32>, !llm.weight<8x64x48xf32>
   // CHECK: llm.combine %[[F]], %[[N]] : tensor<?x128xf32>, tensor<?x2xf32>
   %y = llm.combine %f, %n : tensor<?x128xf32>, tensor<?x2xf32>
