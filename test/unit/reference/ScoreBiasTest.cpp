@@ -1,10 +1,12 @@
-// The tables of score biases, against golden slopes and buckets worked out by hand.
+// The tables that the compiler computes, score biases and sinusoids, against golden slopes and
+// numbers worked out by hand.
 #include "../kernels/Oracle.h"
 #include "codegen/WeightWriter.h"
 #include "ir/LLM.h"
 #include "ir/RandomWeights.h"
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
+#include <cmath>
 #include <cstring>
 
 using namespace tenon;
@@ -97,6 +99,26 @@ TEST_F(ScoreBias, RelativeTable) {
   for (int head : {1, 2})
     for (int distance = -16; distance <= 16; ++distance)
       EXPECT_EQ(table[(head - 1) * 33 + distance + 16], matrix[op.getBucket(distance) * 3 + head]);
+}
+
+// Row p has sin(p f) and cos(p f), f = 10000^(-2 i / 5): side by side, or in two halves, of which
+// the sines are one more when the width is odd.
+TEST_F(ScoreBias, Sinusoids) {
+  auto value = [](int row, int i) {
+    double angle = row * std::pow(10000.0, -2.0 * (i / 2) / 5);
+    return float(i % 2 ? std::cos(angle) : std::sin(angle));
+  };
+  auto side = llvm::cast<SinusoidalOp>(build("%t = llm.sinusoidal interleaved : <9x5xf32>"));
+  llvm::SmallVector<float> rows = side.evaluate(/*first=*/3, /*count=*/2);
+  ASSERT_EQ(rows.size(), 10u);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_FLOAT_EQ(rows[5 + i], value(4, i));
+
+  auto halves = llvm::cast<SinusoidalOp>(build("%t = llm.sinusoidal halves : <9x5xf32>"));
+  rows = halves.evaluate(4, 1);
+  const int order[] = {0, 2, 4, 1, 3};
+  for (int i = 0; i < 5; ++i)
+    EXPECT_FLOAT_EQ(rows[i], value(4, order[i]));
 }
 
 } // namespace
