@@ -48,7 +48,7 @@ std::string getModuleName(Operation &op) {
 }
 
 std::string getPlace(Location loc) {
-  auto place = dyn_cast<FileLineColLoc>(loc);
+  auto place = loc->findInstanceOf<FileLineColLoc>(); // within the names of layers
   return place ? (place.getFilename().getValue() + ":" + Twine(place.getLine()) + ":" +
                   Twine(place.getColumn()))
                      .str()

@@ -163,7 +163,8 @@ TEST_F(GgufModel, RefusesInOneLine) {
                         "accepted: none, linear");
   gguf = smallModel(true);
   gguf.addInteger("llama.expert_count", 8);
-  EXPECT_EQ(load(gguf), "m.gguf:llama.expert_count: error: 'expert_count' is 8; accepted: 0");
+  EXPECT_EQ(load(gguf),
+            "m.gguf: error: 'experts_used' is missing; accepted: an integer from 1 to 16777216");
   gguf = smallModel(true);
   gguf.addIntegers("llama.rope.freq_base", {1, 2});
   EXPECT_EQ(load(gguf), "m.gguf:llama.rope.freq_base: error: 'rope.theta' must be a number from "

@@ -69,10 +69,11 @@ TEST_F(GraphTest, RefusesNodes) {
       {"[@7]", "a node is one mnemonic with its arguments, and possibly 'when'; got 7"},
       {"[@{a: 1, b: 2}]",
        "a node is one mnemonic with its arguments, and possibly 'when'; got 2 keys"},
-      {"[{@rmsnorm: {}}]", "unknown node 'rmsnorm'; accepted: repeat, residual, sequence, mark, "
-                           "encoder, activation, add, attention, "
-                           "embedding, layer_norm, linear, mul, position_embedding, repeat_kv, "
-                           "rms_norm, rope, scale, softcap, type_embedding"},
+      {"[{@rmsnorm: {}}]",
+       "unknown node 'rmsnorm'; accepted: repeat, residual, sequence, let, get, mark, encoder, "
+       "activation, add, attention, clamp, combine, embedding, expert_linear, gather_columns, "
+       "join_heads, layer_norm, linear, mul, normalise, position_embedding, repeat_kv, rms_norm, "
+       "rope, scale, shift, softcap, softmax, top_k, type_embedding"},
       {"[{@no.such: {}}]",
        "unknown node 'no.such': no loaded plugin has the dialect 'no'; accepted: "
        "--load-plugin=FILE, a folder in TENON_PLUGIN_PATH, or `plugins:` in the model file"},
@@ -107,7 +108,7 @@ TEST_F(GraphTest, RefusesNodes) {
        "rms_norm.heads: 3 heads do not divide 8 columns"},
       {"[" + e + ", {activation: {kind: @softmax}}]",
        "activation.kind: unknown activation 'softmax'; accepted: silu, gelu, gelu_tanh, "
-       "quick_gelu, relu"},
+       "quick_gelu, relu, sigmoid"},
       {"[" + e + ", {rope: {heads: @3, theta: 10}}]",
        "rope.heads: 3 heads do not divide 8 columns"},
       {"[" + e + ", {@rope: {heads: 2, theta: 10, scaling: {type: ntk}}}]",

@@ -36,7 +36,7 @@ TEST(Model, RefusesInOneLine) {
       {"model: @7\narchitecture: llama\nconfig: {}\n",
        "'model' must be a name of letters, digits, '.', '_' and '-', got 7"},
       {"model: m\narchitecture: @lama\nconfig: {}\n",
-       "unknown architecture 'lama'; accepted: bloom, "},
+       "unknown architecture 'lama'; accepted: bart, "},
       {"model: m\narchitecture: @./no.yaml\nconfig: {}\n", "no architecture file 'no.yaml'"},
       {model("@[]"), "'config' must be a map, got a list"},
       {model("@{hidden: 64}"), "'layers' is missing; accepted: " + integer + "4096"},

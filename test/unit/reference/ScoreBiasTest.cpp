@@ -71,8 +71,9 @@ TEST_F(ScoreBias, Buckets) {
                                       {-31, 11}, {-32, 12}, {-64, 14}, {-127, 15}, {-500, 15}};
   for (auto [distance, bucket] : both) {
     EXPECT_EQ(encoder.getBucket(distance), bucket) << distance;
-    if (distance)
+    if (distance) {
       EXPECT_EQ(encoder.getBucket(-distance), bucket + 16) << -distance;
+    }
   }
   auto decoder = llvm::cast<RelativeBiasOp>(
       build("%w = llm.weight \"b\" : <32x8xf32>\n"
