@@ -89,6 +89,14 @@ llvm::Expected<StoredTensor> Checkpoint::translate(const std::string &stem,
                            stem + "'");
 }
 
+// "h.0.ln_1.weight" for "transformer.h.0.ln_1.weight" where the section says `base: transformer`.
+std::string Checkpoint::withoutBase(StringRef name) const {
+  const Value *base = section ? section->find("base") : nullptr;
+  if (base && base->asString())
+    name.consume_front(*base->asString() + ".");
+  return name.str();
+}
+
 llvm::Expected<StoredTensor> Checkpoint::resolve(const std::string &stem, const std::string &suffix,
                                                  llvm::ArrayRef<int64_t> shape,
                                                  const Place &place) {
@@ -98,6 +106,10 @@ llvm::Expected<StoredTensor> Checkpoint::resolve(const std::string &stem, const 
   stored->name += suffix;
   if (!source)
     return stored;
+  // A file of the base model alone has its tensors without the prefix.
+  std::string bare = withoutBase(stored->name);
+  if (!source->find(stored->name) && source->find(bare))
+    stored->name = bare;
   const TensorInfo *info = source->find(stored->name);
   llvm::SmallVector<int64_t, 4> whole(shape);
   if (stored->ofRows) {
@@ -137,8 +149,7 @@ llvm::Expected<StoredTensor> Checkpoint::resolve(const std::string &stem, const 
 }
 
 // A pattern, or {name: PATTERN, when: CONDITION}.
-static llvm::Expected<bool> isIgnored(StringRef tensor, const Value &rule,
-                                      const Value &parameters) {
+llvm::Expected<bool> Checkpoint::isIgnored(StringRef tensor, const Value &rule) const {
   const Value *pattern = &rule;
   if (rule.asMap()) {
     if (llvm::Error error = checkKeys(rule, "an ignored tensor", {"name", "when"}))
@@ -157,7 +168,8 @@ static llvm::Expected<bool> isIgnored(StringRef tensor, const Value &rule,
   if (!pattern || !pattern->asString())
     return failAt(rule.place, "an ignored tensor must be a name or {name: ..., when: ...}");
   std::vector<std::pair<std::string, int64_t>> found;
-  return matchPattern(*pattern->asString(), tensor, found);
+  return matchPattern(*pattern->asString(), tensor, found) ||
+         matchPattern(withoutBase(*pattern->asString()), tensor, found);
 }
 
 llvm::Error Checkpoint::checkSurplus(StringRef architecture) const {
@@ -177,7 +189,7 @@ llvm::Error Checkpoint::checkSurplus(StringRef architecture) const {
   for (StringRef name : names) {
     bool known = used.contains(name);
     for (size_t i = 0; ignored && !known && i < ignored->asList()->size(); ++i) {
-      llvm::Expected<bool> skip = isIgnored(name, (*ignored->asList())[i], parameters);
+      llvm::Expected<bool> skip = isIgnored(name, (*ignored->asList())[i]);
       if (!skip)
         return skip.takeError();
       known = *skip;

@@ -28,6 +28,8 @@ public:
 
 private:
   llvm::Expected<StoredTensor> translate(const std::string &stem, const Place &place) const;
+  llvm::Expected<bool> isIgnored(llvm::StringRef tensor, const Value &rule) const;
+  std::string withoutBase(llvm::StringRef name) const;
 
   WeightSource *source;
   const Value *section;

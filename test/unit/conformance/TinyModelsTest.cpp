@@ -236,7 +236,7 @@ INSTANTIATE_TEST_SUITE_P(Oracle, TinyModels, testing::ValuesIn(listModels()),
 // Texts longer than the original context, token by token across its end. Where a sequence is
 // computed anew as it crosses, what follows is what it would be at once.
 TEST(TinyModel, BeyondTheOriginalContext) {
-  for (const char *model : {"llama-linear", "llama3-rope-scaling", "llama-yarn", "phi3-longrope"}) {
+  for (const char *model : {"llama3-rope-scaling", "llama-yarn", "phi3-longrope"}) {
     SCOPED_TRACE(model);
     Tensors golden = goldenOf(model);
     for (const char *backend : {"reference", "cpu"}) {

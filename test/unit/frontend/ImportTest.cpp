@@ -4,6 +4,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cstdlib>
+#include <cstring>
 
 using namespace tenon;
 using namespace tenon::test;
@@ -301,6 +302,22 @@ TEST(Weights, MustFit) {
       << surplus;
   // A tied head may be there once more; nobody minds.
   EXPECT_EQ(error("\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true"), "");
+}
+
+// Files that were saved from the model without its head name tensors without "transformer.".
+TEST(Weights, MayLackTheBase) {
+  Folder folder;
+  std::string file = readFile(oracle + "bloom/model.safetensors"), name = "\"transformer.";
+  uint64_t length;
+  std::memcpy(&length, file.data(), 8);
+  std::string header = file.substr(8, length);
+  for (size_t at; (at = header.find(name)) != std::string::npos;)
+    header.replace(at, name.size(), "\"");
+  uint64_t shorter = header.size();
+  folder.write("model.safetensors", std::string(reinterpret_cast<char *>(&shorter), 8) + header +
+                                        file.substr(8 + length));
+  folder.write("config.json", readFile(oracle + "bloom/config.json"));
+  EXPECT_EQ(loadError(folder.path(""), weightsOptions()), "");
 }
 
 TEST(Weights, AreRandom) {
