@@ -188,8 +188,10 @@ private:
       llvm::outs() << llvm::format("  %8.1e  ", error)
                    << (points[i].mark.empty() ? "  " + points[i].describe() : points[i].mark)
                    << (isWrong ? "  <- the first that differs" : "") << '\n';
-      if (isWrong)
+      if (isWrong) {
+        llvm::outs().flush(); // before the error
         return Divergence{last, i, lastError, error};
+      }
       last = i;
       lastError = error;
     }
