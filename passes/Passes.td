@@ -157,7 +157,7 @@ def LLMQuantize : TenonPass<"llm-quantize", "::mlir::ModuleOp", Lossy<400>> {
   let description = [{
     Inserts `llm.weight_convert` after `llm.weight`. Vectors become f32. `stored` leaves matrices as the checkpoint has them;
     `f32`, `bf16`, `f16` decode; `int8` and `int4` quantise in groups of 32 columns (q8_0, q4_1) and warn when the
-    checkpoint was quantised already.
+    checkpoint was quantised already. A matrix that chooses experts is not quantised.
   }];
   let options = [Option<"precision", "precision", "std::string", "\"stored\"",
                         "stored, f32, bf16, f16, int8 or int4">];
