@@ -6,8 +6,8 @@
 //       - linear: {...}
 //
 // `repeat`, `sequence`, `residual`, `let`, `get`, `mark`, `encoder` and `when` are the frontend's
-// own. Every other mnemonic is an operation with TemplateOpInterface, of which nothing else is known
-// here.
+// own. Every other mnemonic is an operation with TemplateOpInterface, of which nothing else is
+// known here.
 //
 // An encoder becomes a function of its own, whose result is an argument of the decoder:
 //

@@ -28,7 +28,7 @@ struct AttentionShape {
   Value bias;     // [heads, N]; null: none
   BiasIndex biasBy;
   int64_t biasOrigin;
-  Value sinks;    // [heads], or null
+  Value sinks; // [heads], or null
 };
 
 } // namespace
