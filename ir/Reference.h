@@ -26,8 +26,8 @@ struct ReferenceBatch {
   mlir::Value memoryTable;   // [S, memory_max_blocks]
 };
 
-// tensor<blocks x heads x TENON_BLOCK_TOKENS x head_dim x element>; `value` is `key` where the values
-// are the first elements of the keys.
+// tensor<blocks x heads x TENON_BLOCK_TOKENS x head_dim x element>; `value` is `key` where the
+// values are the first elements of the keys.
 struct ReferenceCache {
   mlir::Value key;
   mlir::Value value;

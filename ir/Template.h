@@ -52,8 +52,7 @@ public:
   // `count` such weights as one of shape [count, ...]. The argument's name says `$expert`, which
   // stands for 0, 1, ...; or else it is the whole name of one tensor that holds all of them.
   virtual mlir::FailureOr<mlir::Value> getStack(llvm::StringRef key, llvm::StringRef suffix,
-                                                int64_t count,
-                                                llvm::ArrayRef<int64_t> shape) = 0;
+                                                int64_t count, llvm::ArrayRef<int64_t> shape) = 0;
 
   // Reports an error at the argument's place (or the node's, when `key` is empty).
   virtual mlir::LogicalResult error(llvm::StringRef key, const llvm::Twine &message) = 0;

@@ -75,9 +75,9 @@ Generation generate(Program &program, Engine &engine, const std::vector<int32_t>
   if (limit > 0) {
     begin = beginAnswer(program, engine, prompt, memory);
     if (prefixes)
-      prefixes->makeRoom(KvPool::blocksFor(std::min<int64_t>(int64_t(begin.size()) + limit,
-                                                             engine.context())) -
-                         static_cast<int64_t>(sequence.blocks().size()));
+      prefixes->makeRoom(
+          KvPool::blocksFor(std::min<int64_t>(int64_t(begin.size()) + limit, engine.context())) -
+          static_cast<int64_t>(sequence.blocks().size()));
     const int known = sequence.length();
     step(begin.data() + known, begin.size() - known);
     if (prefixes)

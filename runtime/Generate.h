@@ -46,8 +46,8 @@ using TokenSink = std::function<bool(int32_t id, std::string_view text)>;
 // Refuses an empty prompt, one that the context does not hold, and ids that are no tokens.
 void checkPrompt(const Program &program, const Engine &engine, const std::vector<int32_t> &prompt);
 
-// What the model's own sequence begins with: the prompt, or, when it has gone through an encoder into
-// `memory`, the token with which answers begin.
+// What the model's own sequence begins with: the prompt, or, when it has gone through an encoder
+// into `memory`, the token with which answers begin.
 std::vector<int32_t> beginAnswer(const Program &program, Engine &engine,
                                  const std::vector<int32_t> &prompt, KvSequence &memory);
 

@@ -49,8 +49,7 @@ protected:
 
   std::vector<float> attend(const tk_attention_shape &shape, const Batch &batch,
                             const std::vector<float> &q, std::vector<char> &pool, int threads = 1,
-                            const std::vector<float> &bias = {},
-                            const float *sinks = nullptr) {
+                            const std::vector<float> &bias = {}, const float *sinks = nullptr) {
     std::vector<float> out(batch.tokens() * shape.out_stride, -9);
     std::vector<char> partials(
         batch.tokens() * tk_attention_partial_bytes(shape.heads, shape.head_dim, shape.context),
@@ -143,7 +142,8 @@ TEST_P(AttentionTest, Sinks) {
   std::vector<char> pool =
       fill(h, TENON_F32, {keys}, byToken(k, 0, keys), byToken(golden["sinks.v"], 0, keys), batch);
   std::vector<float> rows = byToken(q, 0, queries);
-  expectNear(attend(shape, batch, rows, pool, 2, {}, sinks.data()), {want.begin(), want.end()}, 1e-5);
+  expectNear(attend(shape, batch, rows, pool, 2, {}, sinks.data()), {want.begin(), want.end()},
+             1e-5);
   // The last token alone, as decode has it.
   Batch last({1}, {keys - 1});
   last.blockTable = batch.blockTable;
