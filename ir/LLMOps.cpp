@@ -16,7 +16,7 @@ static ParseResult parseOtherType(OpAsmParser &parser, Type &type, Type same) {
 
 static void printOtherType(OpAsmPrinter &printer, Operation *, Type type, Type same) {
   if (type != same)
-    printer << "values " << type;
+    printer << " values " << type;
 }
 
 #define GET_OP_CLASSES

@@ -670,7 +670,7 @@ def LLM_AttentionOp : LLM_RowsOp<"attention", [LLM_Template, LLM_InferType, Attr
     `kv_heads` $num_kv_heads `scale` $scale
     `keys` `` $keys (`bidirectional` $bidirectional^)? (`window` $window^)? (`softcap` $softcap^)?
     (`bias` $bias^ `by` `` $bias_by `origin` $bias_origin)? attr-dict `:` type($query) `,` type($key)
-    custom<OtherType>(type($value), ref(type($key))) (`,` type($bias)^)?
+    `` custom<OtherType>(type($value), ref(type($key))) (`,` type($bias)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -695,7 +695,7 @@ def LLM_KVAppendOp : LLM_Op<"kv_append", [Pure, AllTypesMatch<["cache", "result"
   let results = (outs LLM_CacheType:$result);
   let assemblyFormat = [{
     $cache `,` $key `,` $value `,` $batch `layer` $layer attr-dict `:` type($cache) `,` type($key)
-    custom<OtherType>(type($value), ref(type($key)))
+    `` custom<OtherType>(type($value), ref(type($key)))
   }];
   let hasVerifier = 1;
 }

@@ -176,8 +176,7 @@ bool choosesExperts(const std::string &model) {
 // Weights, activations and cache in bf16: as far from f32 as transformers' own bf16 run.
 TEST_P(TinyModels, InBf16) {
   const nlohmann::json json = readJson(folderOf(GetParam()) + "/golden.json");
-  const double expected = json["bf16_rms_diff"];
-  const double largest = choosesExperts(GetParam()) ? 1.5 * json["bf16_maxdiff"].get<double>() : 0;
+  const double rms = json["bf16_rms_diff"], largest = json["bf16_maxdiff"];
   const std::string executable = compile(folderOf(GetParam()), {"--precision", "bf16"});
   ASSERT_NE(executable, "");
   EXPECT_EQ(runJson(executable, {"info", "--json"}).value("kv_dtype", ""), "bf16");
@@ -187,14 +186,15 @@ TEST_P(TinyModels, InBf16) {
     const Tensor &wanted = golden[options.empty() ? "logits" : "logits_cached"];
     const Difference error =
         compare(runLogits(executable, one, options)["logits"].values, wanted.values);
-    check(options.empty() ? "logits" : "cached", error.rms, 2 * expected);
-    EXPECT_LE(error.max, std::max(6 * expected, largest));
+    check(options.empty() ? "logits" : "cached", error.rms, 2 * rms);
+    EXPECT_LE(error.max, std::max(6 * rms, 1.5 * largest));
     EXPECT_GT(error.rms, 1e-4) << "this was computed in f32";
   }
 }
 
-// Weights in groups of 8 bits: the error stays small beside the logits, and where one token leads
-// clearly it still does.
+// Weights in groups of 8 bits, and 8-bit activations: the error stays small beside the logits, and
+// where one token leads clearly it still does. Of models with experts only the median row is looked
+// at: elsewhere another expert may have been chosen.
 TEST_P(TinyModels, InInt8) {
   const std::string executable = compile(folderOf(GetParam()), {"--precision", "int8"});
   ASSERT_NE(executable, "");
@@ -205,20 +205,12 @@ TEST_P(TinyModels, InInt8) {
   ASSERT_EQ(logits.size(), expected.values.size());
   const int64_t rows = expected.shape[0];
   const bool chooses = choosesExperts(GetParam());
-  if (chooses) { // the row in the middle
-    std::vector<double> errors;
-    for (int64_t i = 0; i < rows; ++i)
-      errors.push_back(compare(slice(logits, i, rows), slice(expected.values, i, rows)).rms);
-    std::nth_element(errors.begin(), errors.begin() + rows / 2, errors.end());
-    check("logits", errors[rows / 2] / deviation(expected.values), 0.1);
-  } else {
-    check("logits", compare(logits, expected.values).rms / deviation(expected.values), 0.05);
-  }
-
+  std::vector<double> errors;
   int clear = 0, same = 0;
   for (int64_t i = 0; i < rows; ++i) {
     const std::vector<double> wanted = slice(expected.values, i, rows),
                               given = slice(logits, i, rows);
+    errors.push_back(compare(given, wanted).rms);
     const auto best = std::max_element(wanted.begin(), wanted.end());
     std::vector<double> sorted = wanted;
     std::nth_element(sorted.begin(), sorted.begin() + 1, sorted.end(), std::greater<>());
@@ -227,6 +219,9 @@ TEST_P(TinyModels, InInt8) {
     ++clear;
     same += std::max_element(given.begin(), given.end()) - given.begin() == best - wanted.begin();
   }
+  std::nth_element(errors.begin(), errors.begin() + rows / 2, errors.end());
+  const double error = chooses ? errors[rows / 2] : compare(logits, expected.values).rms;
+  check("logits", error / deviation(expected.values), 0.1);
   EXPECT_GE(same, (chooses ? 0.75 : 0.95) * clear);
 }
 

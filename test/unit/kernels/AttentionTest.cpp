@@ -350,7 +350,7 @@ TEST_P(AttentionTest, NarrowValues) {
         runKernel(level().tk_kv_append, &append, {ragged.k.data(), inKeys.data()}, history, 2);
 
         std::vector<float> first = attend(shape, batch, ragged.q, apart, 2);
-        expectNear(first, want, dtype == TENON_F32 ? 1e-5 : 2e-2);
+        expectNear(first, want, dtype == TENON_F32 ? 1e-5 : 6e-2);
         shape.values_in_keys = 1;
         for (int split : {0, decode}) {
           shape.split = split;

@@ -94,8 +94,10 @@ TEST_P(ExpertsTest, Linear) {
             io.push_back(out.data());
             runKernel(level().tk_expert_linear, &s, io, Batch(tokens), threads,
                       tk_expert_linear_scratch(&s));
-            // Activations are rounded to 8 bits beside quantised weights.
-            expectNear(out, want, tk_is_quantised(int32_t(format)) ? 3e-2 : 1e-5);
+            // Activations are rounded to 8 bits beside quantised weights; where two such products
+            // are multiplied, a small one carries the error of a large one.
+            const double rounded = gated ? 1e-1 : 3e-2;
+            expectNear(out, want, tk_is_quantised(int32_t(format)) ? rounded : 1e-5);
             if (first.empty())
               first = out;
             EXPECT_EQ(out, first) << threads << " threads";
