@@ -39,8 +39,8 @@ bench: build ## time SmolLM2: prefill, decode, load
 test: build ## all GoogleTest and lit tests
 	@JOBS=$(JOBS) scripts/run-tests.sh build
 
-conformance: build ## the same cases for every backend
-	@JOBS=$(JOBS) scripts/run-tests.sh build conformance
+conformance: build ## a table of every oracle model: each computation's error on each backend
+	@build/bin/tenon-conformance-tests --gtest_brief=1
 
 check-all: lint check-docs check-plugins check-asan ## everything CI checks besides `make test`
 

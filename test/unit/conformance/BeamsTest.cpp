@@ -1,20 +1,19 @@
 // Beam search of compiled models against transformers': the same ids in every beam, the same
 // scores.
 #include "Support.h"
+#include "Table.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <regex>
 #include <sstream>
-#include <tuple>
 
 using namespace conformance;
 
 namespace {
-
-class Beams : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 // The model with another ending id; every beam runs to the limit without one.
 std::string compileWithEnding(const std::string &model, const std::string &backend,
@@ -33,29 +32,33 @@ std::string compileWithEnding(const std::string &model, const std::string &backe
   return compile(file, {"--target", backend, "--precision", "f32"});
 }
 
-TEST_P(Beams, MatchTransformers) {
-  const auto [model, backend] = GetParam();
-  const std::string folder = oracle + "tiny/" + model;
-  const std::string prompt =
-      join(readTensors(folder + "/golden.safetensors")["input_ids"].integers());
+class Beams : public ModelTest {
+protected:
+  void checkOn(const std::string &backend);
+};
+
+void Beams::checkOn(const std::string &backend) {
+  const std::string model = GetParam(), folder = folderOf(model);
+  row = model + " " + backend + " f32";
+  const std::string prompt = join(golden["input_ids"].integers());
   const nlohmann::json cases = readJson(folder + "/golden.json")["beam"];
   ASSERT_GE(cases.size(), 5u);
   const bool isEncoderDecoder = readJson(folder + "/golden.json").value("kind", "") == "encdec";
-  for (const nlohmann::json &golden : cases) {
-    SCOPED_TRACE(golden.dump());
-    const nlohmann::json &early = golden["early_stopping"], &eos = golden["eos_token_id"];
+  for (const nlohmann::json &search : cases) {
+    SCOPED_TRACE(search.dump());
+    const nlohmann::json &early = search["early_stopping"], &eos = search["eos_token_id"];
     const std::string executable = compileWithEnding(model, backend, eos);
     ASSERT_NE(executable, "");
     for (const char *threads : {"1", "2"}) {
       const nlohmann::json json = runJson(
           executable, {"generate", "--ids", prompt, "--json", "--threads", threads, "-n",
-                       std::to_string(golden["max_new_tokens"].get<int>()), "--beams",
-                       std::to_string(golden["num_beams"].get<int>()), "--length-penalty",
-                       std::to_string(golden["length_penalty"].get<double>()), "--early-stopping",
+                       std::to_string(search["max_new_tokens"].get<int>()), "--beams",
+                       std::to_string(search["num_beams"].get<int>()), "--length-penalty",
+                       std::to_string(search["length_penalty"].get<double>()), "--early-stopping",
                        early.is_string() ? early.get<std::string>() : early.dump()});
-      ASSERT_EQ(json["beams"].size(), golden["sequences"].size());
+      ASSERT_EQ(json["beams"].size(), search["sequences"].size());
       for (size_t i = 0; i < json["beams"].size(); ++i) {
-        std::vector<int> want = golden["sequences"][i], got = json["beams"][i]["ids"];
+        std::vector<int> want = search["sequences"][i], got = json["beams"][i]["ids"];
         // An encoder-decoder's begin with the token that every answer begins with. Padding stands
         // behind the ending id.
         if (isEncoderDecoder)
@@ -63,9 +66,8 @@ TEST_P(Beams, MatchTransformers) {
         auto end = eos.is_null() ? want.end() : std::find(want.begin(), want.end(), eos.get<int>());
         want.erase(end == want.end() ? end : end + 1, want.end());
         EXPECT_EQ(got, want) << i;
-        EXPECT_NEAR(json["beams"][i]["score"].get<double>(), golden["scores"][i].get<double>(),
-                    2e-4)
-            << i;
+        check("beams", std::abs(json["beams"][i]["score"].get<double>() -
+                                search["scores"][i].get<double>()));
       }
       EXPECT_EQ(json["ids"], json["beams"][0]["ids"]);
       const bool ended = !eos.is_null() && json["ids"].back() == eos;
@@ -74,11 +76,19 @@ TEST_P(Beams, MatchTransformers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Decoders, Beams,
-                         testing::Combine(testing::Values("llama", "gpt2", "t5"),
-                                          testing::Values("reference", "cpu")),
-                         [](const testing::TestParamInfo<Beams::ParamType> &info) {
-                           return std::get<0>(info.param) + "_" + std::get<1>(info.param);
-                         });
+TEST_P(Beams, OnTheReference) { checkOn("reference"); }
+TEST_P(Beams, OnTheCpu) { checkOn("cpu"); }
+
+// Models that were searched with beams.
+std::vector<std::string> listSearched() {
+  std::vector<std::string> names;
+  for (const char *kind : {"decoder", "encdec"})
+    for (const std::string &name : listModels(kind))
+      if (readJson(folderOf(name) + "/golden.json").contains("beam"))
+        names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Oracle, Beams, testing::ValuesIn(listSearched()), nameOf);
 
 } // namespace

@@ -3,32 +3,17 @@
 //   encoder × backend, f32:           logits, of a batch padded on either side, hidden states, loss
 //   encoder-decoder × backend, f32:   the same, through the cache, and greedy ids
 #include "Support.h"
+#include "Table.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <tuple>
 
 using namespace conformance;
 
 namespace {
-
-const double tolerance = 2e-4;
-
-using Case = std::tuple<std::string, std::string>; // model, backend
-
-std::string folderOf(const std::string &model) { return oracle + "tiny/" + model; }
-
-std::string compileF32(const Case &model) {
-  return compile(folderOf(std::get<0>(model)),
-                 {"--target", std::get<1>(model), "--precision", "f32", "--emit-hidden"});
-}
-
-Tensors goldenOf(const Case &model) {
-  return readTensors(folderOf(std::get<0>(model)) + "/golden.safetensors");
-}
 
 // The tensors of these names that there are; "batch." before them is left out.
 Tensors pick(const Tensors &golden, const std::string &prefix,
@@ -93,98 +78,107 @@ double lossOf(const std::string &executable, const Tensors &golden) {
   return loss;
 }
 
-double expectedLoss(const Case &model) {
-  return readJson(folderOf(std::get<0>(model)) + "/golden.json")["loss"].get<double>();
-}
+class EncoderTest : public ModelTest {
+protected:
+  // f32, with all hidden states.
+  std::string compileFor(const std::string &backend) {
+    row = GetParam() + " " + backend + " f32";
+    return compile(folderOf(GetParam()),
+                   {"--target", backend, "--precision", "f32", "--emit-hidden"});
+  }
 
-std::string nameOf(const testing::TestParamInfo<Case> &info) {
-  std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
+  void checkLoss(const std::string &executable) {
+    const double expected = readJson(folderOf(GetParam()) + "/golden.json")["loss"];
+    EXPECT_NEAR(lossOf(executable, golden), expected, 1e-4);
+  }
 
-class Encoders : public testing::TestWithParam<Case> {};
-
-TEST_P(Encoders, MatchTransformers) {
-  Tensors golden = goldenOf(GetParam());
-  const std::string executable = compileF32(GetParam());
-  ASSERT_NE(executable, "");
-  Tensors result = runInputs(executable, pick(golden, "", inputNames), {"--hidden"});
-  EXPECT_LE(errorOf(result["logits"], golden["logits"]), tolerance);
-  EXPECT_LE(hiddenError(result, golden, ""), tolerance);
-
-  Tensors batch = pick(golden, "batch.", inputNames), wanted = pick(golden, "batch.", {"logits"});
-  EXPECT_LE(errorOf(runInputs(executable, batch)["logits"], wanted["logits"]), tolerance);
-  const Tensor mask = batch["attention_mask"];
-  turn(batch, mask, inputNames);
-  turn(wanted, mask, {"logits"});
-  EXPECT_LE(errorOf(runInputs(executable, batch)["logits"], wanted["logits"]), tolerance);
-  EXPECT_NEAR(lossOf(executable, golden), expectedLoss(GetParam()), 1e-4);
-
-  const std::string input = scratch("in.safetensors"), output = scratch("out.safetensors");
-  expectRefused(run(executable, {"logits", "--input", input, "--output", output, "--cached"}), 1,
-                "is an encoder, which sees whole texts and has no cache");
-  expectRefused(run(executable, {"generate", "--ids", "1,2"}), 1,
-                "is an encoder, which does not continue texts");
-}
-
-INSTANTIATE_TEST_SUITE_P(Bert, Encoders,
-                         testing::Combine(testing::Values("bert", "roberta"),
-                                          testing::Values("reference", "cpu")),
-                         nameOf);
-
-class EncoderDecoders : public testing::TestWithParam<Case> {};
-
-TEST_P(EncoderDecoders, MatchTransformers) {
-  Tensors golden = goldenOf(GetParam());
-  const std::string executable = compileF32(GetParam());
-  ASSERT_NE(executable, "");
-  const Tensors one = pick(golden, "", inputNames);
-  Tensors result = runInputs(executable, one, {"--hidden"});
-  EXPECT_LE(errorOf(result["logits"], golden["logits"]), tolerance);
-  EXPECT_LE(hiddenError(result, golden, "enc_"), tolerance);
-  EXPECT_LE(hiddenError(result, golden, "dec_"), tolerance);
-  EXPECT_LE(errorOf(runInputs(executable, one, {"--cached"})["logits"], golden["logits_cached"]),
-            tolerance);
-
-  // The mask is the encoder's.
-  Tensors batch = pick(golden, "batch.", inputNames);
-  const Tensor &wanted = golden["batch.logits"];
-  EXPECT_LE(errorOf(runInputs(executable, batch)["logits"], wanted), tolerance);
-  EXPECT_LE(errorOf(runInputs(executable, batch, {"--cached"})["logits"], wanted), tolerance);
-  const Tensor mask = batch["attention_mask"];
-  turn(batch, mask, {"input_ids", "attention_mask"});
-  EXPECT_LE(errorOf(runInputs(executable, batch)["logits"], wanted), tolerance);
-  EXPECT_NEAR(lossOf(executable, golden), expectedLoss(GetParam()), 1e-4);
-
-  const nlohmann::json generated = runJson(
-      executable, {"generate", "--ids", join(golden["input_ids"].integers()), "-n",
-                   std::to_string(golden["greedy_ids"].values.size()), "--ignore-eos", "--json"});
-  EXPECT_EQ(generated.value("ids", std::vector<int64_t>()), golden["greedy_ids"].integers());
-}
-
-INSTANTIATE_TEST_SUITE_P(Seq2Seq, EncoderDecoders,
-                         testing::Combine(testing::Values("bart", "marian", "t5", "t5-v1_1"),
-                                          testing::Values("reference", "cpu")),
-                         nameOf);
-
-// Weights, activations and cache in bf16: as far from f32 as transformers' own bf16 run.
-TEST(Encoder, InBf16) {
-  for (const char *model : {"bert", "roberta", "bart", "marian", "t5", "t5-v1_1"}) {
-    const Tensors golden = goldenOf({model, ""});
-    const double expected =
-        readJson(folderOf(model) + "/golden.json")["bf16_rms_diff"].get<double>();
-    const std::string executable = compile(folderOf(model), {"--precision", "bf16"});
+  // Weights, activations and cache in bf16: as far from f32 as transformers' own bf16 run.
+  void checkBf16() {
+    const nlohmann::json json = readJson(folderOf(GetParam()) + "/golden.json");
+    const double rms = json["bf16_rms_diff"], largest = json["bf16_maxdiff"];
+    const std::string executable = compile(folderOf(GetParam()), {"--precision", "bf16"});
     ASSERT_NE(executable, "");
+    row = GetParam() + " cpu bf16 (rms)";
     const Difference error =
         compare(runInputs(executable, pick(golden, "", inputNames))["logits"].values,
                 golden.at("logits").values);
-    std::printf("%-8s bf16: rms %.4f max %.4f (transformers: rms %.4f)\n", model, error.rms,
-                error.max, expected);
-    EXPECT_LE(error.rms, 2 * expected) << model;
-    EXPECT_LE(error.max, 6 * expected) << model;
-    EXPECT_GT(error.rms, 1e-4) << model << " was computed in f32";
+    check("logits", error.rms, 2 * rms);
+    EXPECT_LE(error.max, std::max(6 * rms, 1.5 * largest));
+    EXPECT_GT(error.rms, 1e-4) << "this was computed in f32";
   }
-}
+
+  void checkInt8() {
+    const std::string executable = compile(folderOf(GetParam()), {"--precision", "int8"});
+    ASSERT_NE(executable, "");
+    row = GetParam() + " cpu int8 (rms / std)";
+    const std::vector<double> &expected = golden.at("logits").values;
+    const Difference error =
+        compare(runInputs(executable, pick(golden, "", inputNames))["logits"].values, expected);
+    check("logits", error.rms / deviation(expected), 0.1);
+  }
+};
+
+class Encoders : public EncoderTest {
+protected:
+  void checkInFull(const std::string &backend) {
+    const std::string executable = compileFor(backend);
+    ASSERT_NE(executable, "");
+    Tensors result = runInputs(executable, pick(golden, "", inputNames), {"--hidden"});
+    check("logits", errorOf(result["logits"], golden["logits"]));
+    check("hidden", hiddenError(result, golden, ""));
+
+    Tensors batch = pick(golden, "batch.", inputNames), wanted = pick(golden, "batch.", {"logits"});
+    check("batch", errorOf(runInputs(executable, batch)["logits"], wanted["logits"]));
+    const Tensor mask = batch["attention_mask"];
+    turn(batch, mask, inputNames);
+    turn(wanted, mask, {"logits"});
+    check("batch", errorOf(runInputs(executable, batch)["logits"], wanted["logits"]));
+    checkLoss(executable);
+
+    const std::string input = scratch("in.safetensors"), output = scratch("out.safetensors");
+    expectRefused(run(executable, {"logits", "--input", input, "--output", output, "--cached"}), 1,
+                  "is an encoder, which sees whole texts and has no cache");
+    expectRefused(run(executable, {"generate", "--ids", "1,2"}), 1,
+                  "is an encoder, which does not continue texts");
+  }
+};
+
+TEST_P(Encoders, OnTheReference) { checkInFull("reference"); }
+TEST_P(Encoders, OnTheCpu) { checkInFull("cpu"); }
+TEST_P(Encoders, InBf16) { checkBf16(); }
+TEST_P(Encoders, InInt8) { checkInt8(); }
+INSTANTIATE_TEST_SUITE_P(Oracle, Encoders, testing::ValuesIn(listModels("encoder")), nameOf);
+
+class EncoderDecoders : public EncoderTest {
+protected:
+  void checkInFull(const std::string &backend) {
+    const std::string executable = compileFor(backend);
+    ASSERT_NE(executable, "");
+    const Tensors one = pick(golden, "", inputNames);
+    Tensors result = runInputs(executable, one, {"--hidden"});
+    check("logits", errorOf(result["logits"], golden["logits"]));
+    check("hidden", hiddenError(result, golden, "enc_"));
+    check("hidden", hiddenError(result, golden, "dec_"));
+    check("cached",
+          errorOf(runInputs(executable, one, {"--cached"})["logits"], golden["logits_cached"]));
+
+    // The mask is the encoder's.
+    Tensors batch = pick(golden, "batch.", inputNames);
+    const Tensor &wanted = golden["batch.logits"];
+    check("batch", errorOf(runInputs(executable, batch)["logits"], wanted));
+    check("batch", errorOf(runInputs(executable, batch, {"--cached"})["logits"], wanted));
+    const Tensor mask = batch["attention_mask"];
+    turn(batch, mask, {"input_ids", "attention_mask"});
+    check("batch", errorOf(runInputs(executable, batch)["logits"], wanted));
+    checkLoss(executable);
+    checkGreedy(executable, golden["greedy_ids"].integers());
+  }
+};
+
+TEST_P(EncoderDecoders, OnTheReference) { checkInFull("reference"); }
+TEST_P(EncoderDecoders, OnTheCpu) { checkInFull("cpu"); }
+TEST_P(EncoderDecoders, InBf16) { checkBf16(); }
+TEST_P(EncoderDecoders, InInt8) { checkInt8(); }
+INSTANTIATE_TEST_SUITE_P(Oracle, EncoderDecoders, testing::ValuesIn(listModels("encdec")), nameOf);
 
 } // namespace

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <set>
 #include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,6 +95,21 @@ std::string compile(const std::string &model, const Arguments &options) {
   return entry->second;
 }
 
+std::string folderOf(const std::string &model) { return oracle + "tiny/" + model; }
+
+std::vector<std::string> listModels(const std::string &kind) {
+  std::set<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(oracle + "tiny"))
+    if (entry.is_directory() &&
+        readJson(entry.path().string() + "/golden.json").value("kind", "") == kind)
+      names.insert(entry.path().filename());
+  return {names.begin(), names.end()};
+}
+
+Tensors goldenOf(const std::string &model) {
+  return readTensors(folderOf(model) + "/golden.safetensors");
+}
+
 nlohmann::json readJson(const std::string &path) {
   nlohmann::json json = nlohmann::json::parse(readFile(path), nullptr, false);
   EXPECT_FALSE(json.is_discarded()) << path;
@@ -114,6 +130,14 @@ Tensors readTensors(const std::string &path) {
                                           : tensor.dtype == "I32" ? toDoubles<int32_t>(tensor)
                                                                   : toDoubles<float>(tensor)};
   return tensors;
+}
+
+std::vector<int64_t> generate(const std::string &executable, const std::vector<int64_t> &prompt,
+                              size_t count) {
+  const nlohmann::json json =
+      runJson(executable, {"generate", "--ids", join(prompt), "-n", std::to_string(count),
+                           "--ignore-eos", "--json"});
+  return json.value("ids", std::vector<int64_t>());
 }
 
 int64_t Batch::columns() const {

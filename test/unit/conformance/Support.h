@@ -18,6 +18,11 @@ inline const std::string smolLm2 = TENON_MODELS_DIR "/smollm2-135m-instruct.yaml
 // A path in a folder that is removed when the tests end.
 std::string scratch(const std::string &name);
 
+// A small model of the oracle, in Hugging Face's form, with its golden tensors.
+std::string folderOf(const std::string &model);
+// Models of the oracle of a kind, "decoder", "encoder" or "encdec", by name.
+std::vector<std::string> listModels(const std::string &kind);
+
 using Arguments = std::vector<std::string>;
 struct Result {
   int code; // negative: the signal that ended it
@@ -45,8 +50,13 @@ struct Tensor {
 };
 using Tensors = std::map<std::string, Tensor>;
 Tensors readTensors(const std::string &path);
+Tensors goldenOf(const std::string &model);
 // As integers.
 void writeTensors(const std::string &path, const Tensors &tensors);
+
+// The ids that greedy generation appends, whatever ends a text.
+std::vector<int64_t> generate(const std::string &executable, const std::vector<int64_t> &prompt,
+                              size_t count);
 
 // Token ids, row by row; each row's tokens lie at `first` and the rest is padding.
 struct Batch {

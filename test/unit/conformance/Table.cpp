@@ -52,4 +52,21 @@ void Table::print() {
   cells.clear();
 }
 
+Table &ModelTest::table() {
+  static Table table;
+  return table;
+}
+
+void ModelTest::checkGreedy(const std::string &executable, const std::vector<int64_t> &expected) {
+  const std::vector<int64_t> ids =
+      generate(executable, golden["input_ids"].integers(), expected.size());
+  EXPECT_TRUE(table().addIds(row, "greedy", ids, expected)) << join(ids);
+}
+
+std::string nameOf(const testing::TestParamInfo<std::string> &info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 } // namespace conformance

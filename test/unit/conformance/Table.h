@@ -6,6 +6,10 @@
 #ifndef TENON_TEST_CONFORMANCE_TABLE_H
 #define TENON_TEST_CONFORMANCE_TABLE_H
 
+#include "Support.h"
+
+#include <gtest/gtest.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -33,6 +37,29 @@ private:
   std::vector<std::string> rows; // in the order they came
   std::map<std::pair<std::string, std::string>, Cell> cells;
 };
+
+inline const double tolerance = 2e-4; // f32; see the oracle's README
+
+// A test of one model of the oracle, whose measurements become cells.
+class ModelTest : public testing::TestWithParam<std::string> {
+protected:
+  static Table &table();
+  static void TearDownTestSuite() { table().print(); }
+
+  void SetUp() override { golden = goldenOf(GetParam()); }
+
+  void check(const std::string &column, double error, double allowed = tolerance) {
+    EXPECT_TRUE(table().add(row, column, error, allowed))
+        << column << ": error " << error << ", allowed " << allowed;
+  }
+  // Generates as many ids as there are.
+  void checkGreedy(const std::string &executable, const std::vector<int64_t> &expected);
+
+  Tensors golden;
+  std::string row;
+};
+
+std::string nameOf(const testing::TestParamInfo<std::string> &info);
 
 } // namespace conformance
 

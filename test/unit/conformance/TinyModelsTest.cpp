@@ -11,39 +11,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <set>
 
 using namespace conformance;
 
 namespace {
-
-const double tolerance = 2e-4; // f32; see the oracle's README
-
-Table &table() {
-  static Table table;
-  return table;
-}
-
-std::string folderOf(const std::string &model) { return oracle + "tiny/" + model; }
-
-Tensors goldenOf(const std::string &model) {
-  return readTensors(folderOf(model) + "/golden.safetensors");
-}
-
-// What does not continue texts, or reads another one first, is in EncodersTest.cpp.
-bool isEncoder(const std::string &model) {
-  const std::string kind = readJson(folderOf(model) + "/golden.json").value("kind", "decoder");
-  return kind == "encoder" || kind == "encdec";
-}
-
-std::vector<std::string> listModels() {
-  std::set<std::string> names;
-  for (const auto &entry : std::filesystem::directory_iterator(oracle + "tiny"))
-    if (entry.is_directory() && !isEncoder(entry.path().filename()))
-      names.insert(entry.path().filename());
-  return {names.begin(), names.end()};
-}
 
 // The rows of a right-padded batch, cut to their lengths.
 Batch batchOf(Tensors &golden) {
@@ -86,13 +57,6 @@ double hiddenError(Tensors &result, Tensors &golden) {
   return error;
 }
 
-std::vector<int64_t> greedy(const std::string &executable, Tensors &golden) {
-  const nlohmann::json json = runJson(
-      executable, {"generate", "--ids", join(golden["input_ids"].integers()), "-n",
-                   std::to_string(golden["greedy_ids"].values.size()), "--ignore-eos", "--json"});
-  return json.value("ids", std::vector<int64_t>());
-}
-
 // What greedy generation should give: every token the best after all before it, computed at once.
 std::vector<int64_t> greedyAtOnce(const std::string &executable, std::vector<int64_t> ids,
                                   size_t count) {
@@ -106,17 +70,8 @@ std::vector<int64_t> greedyAtOnce(const std::string &executable, std::vector<int
   return {ids.begin() + int64_t(prompt), ids.end()};
 }
 
-class TinyModels : public testing::TestWithParam<std::string> {
+class TinyModels : public ModelTest {
 protected:
-  static void TearDownTestSuite() { table().print(); }
-
-  void SetUp() override { golden = goldenOf(GetParam()); }
-
-  void check(const std::string &column, double error, double allowed = tolerance) {
-    EXPECT_TRUE(table().add(row, column, error, allowed))
-        << column << ": error " << error << ", allowed " << allowed;
-  }
-
   void checkInFull(const std::string &backend) {
     row = GetParam() + " " + backend + " f32";
     const std::string executable =
@@ -154,12 +109,8 @@ protected:
       EXPECT_TRUE(std::equal(expected.begin(), same, atOnce.begin()));
       expected = atOnce;
     }
-    const std::vector<int64_t> ids = greedy(executable, golden);
-    EXPECT_TRUE(table().addIds(row, "greedy", ids, expected)) << join(ids);
+    checkGreedy(executable, expected);
   }
-
-  Tensors golden;
-  std::string row;
 };
 
 TEST_P(TinyModels, OnTheReference) { checkInFull("reference"); }
@@ -230,21 +181,16 @@ TEST_P(TinyModels, ThroughAModelFile) {
   const std::string file = scratch(GetParam() + ".yaml");
   const Result imported = run(compiler, {"import", folderOf(GetParam()), "-o", file});
   ASSERT_EQ(imported.code, 0) << imported.err;
-  const std::string executable = compile(file, {"--precision", "f32"});
+  const std::string executable = compile(file, {"--target", "reference", "--precision", "f32"});
   ASSERT_NE(executable, "");
-  row = GetParam() + " cpu f32";
+  row = GetParam() + " reference f32";
   check("import",
         compare(runLogits(executable, {{golden["input_ids"].integers()}})["logits"].values,
                 golden["logits"].values)
             .max);
 }
 
-INSTANTIATE_TEST_SUITE_P(Oracle, TinyModels, testing::ValuesIn(listModels()),
-                         [](const testing::TestParamInfo<std::string> &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Oracle, TinyModels, testing::ValuesIn(listModels("decoder")), nameOf);
 
 // Texts longer than the original context, token by token across its end. Where a sequence is
 // computed anew as it crosses, what follows is what it would be at once.
@@ -287,7 +233,9 @@ TEST(TinyModel, OnOlderProcessors) {
                   .max,
               tolerance)
         << cpu;
-    EXPECT_EQ(greedy(executable, golden), golden["greedy_ids"].integers()) << cpu;
+    const std::vector<int64_t> expected = golden["greedy_ids"].integers();
+    EXPECT_EQ(generate(executable, golden["input_ids"].integers(), expected.size()), expected)
+        << cpu;
   }
 }
 
