@@ -156,7 +156,7 @@ private:
   std::optional<Values> findGolden(size_t i) const {
     const Point &point = points[i];
     if (!point.mark.empty())
-      if (std::optional<Values> values = findMark(golden, point.mark))
+      if (std::optional<Values> values = findMark(golden, getName(point, point.mark)))
         return values;
     const Numbers *module = point.weight.empty() ? nullptr : golden.find(point.weight);
     return module ? std::optional<Values>(module->values) : std::nullopt;
@@ -164,7 +164,14 @@ private:
 
   // What an executable gave for it.
   std::optional<Values> findValue(const Dump &values, size_t i) const {
-    return findMark(values, points[i].mark.empty() ? "op" + std::to_string(i) : points[i].mark);
+    const Point &point = points[i];
+    return findMark(values,
+                    getName(point, point.mark.empty() ? "op" + std::to_string(i) : point.mark));
+  }
+
+  // Both sides of a model with an encoder have their own; there is one "logits".
+  static std::string getName(const Point &point, const std::string &name) {
+    return name == "logits" ? name : point.side + name;
   }
 
   // Compares in order up to the first difference, and prints what it sees.

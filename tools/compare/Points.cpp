@@ -16,18 +16,27 @@ std::string Point::describe() const {
 
 namespace {
 
-func::FuncOp getMain(ModuleOp textbook) { return textbook.lookupSymbol<func::FuncOp>("main"); }
-
 func::ReturnOp getReturn(func::FuncOp function) {
   return cast<func::ReturnOp>(function.getBody().front().getTerminator());
 }
 
-// Every value of rows, in order.
-template <typename Callback> void forEachValue(func::FuncOp function, Callback callback) {
-  for (Operation &op : function.getBody().front())
-    for (Value value : op.getResults())
-      if (isa<RankedTensorType>(value.getType()))
-        callback(value);
+// Every value of rows with its function, in order.
+template <typename Callback> void forEachValue(ModuleOp textbook, Callback callback) {
+  for (StringRef name : {"encoder", "main"})
+    if (auto function = textbook.lookupSymbol<func::FuncOp>(name))
+      for (Operation &op : function.getBody().front())
+        for (Value value : op.getResults())
+          if (isa<RankedTensorType>(value.getType()))
+            callback(function, value);
+}
+
+// The name under which a function gives a value; empty: it does not.
+std::string getResultName(func::FuncOp function, Value value) {
+  for (auto [i, result] : llvm::enumerate(getReturn(function).getOperands()))
+    if (auto name = function.getResultAttrOfType<StringAttr>(i, "llm.result");
+        name && result == value)
+      return name.str();
+  return "";
 }
 
 // The module of the checkpoint whose output an operation is: it has one matrix or norm weight,
@@ -58,33 +67,31 @@ std::string getPlace(Location loc) {
 } // namespace
 
 std::vector<Point> listPoints(ModuleOp textbook) {
-  func::FuncOp main = getMain(textbook);
-  llvm::DenseMap<Value, std::string> marks;
-  for (auto [i, value] : llvm::enumerate(getReturn(main).getOperands()))
-    if (auto name = main.getResultAttrOfType<StringAttr>(i, "llm.result"))
-      marks.try_emplace(value, name.str());
+  bool hasEncoder = textbook.lookupSymbol("encoder") != nullptr;
   std::vector<Point> points;
-  forEachValue(main, [&](Value value) {
+  forEachValue(textbook, [&](func::FuncOp function, Value value) {
     Operation &op = *value.getDefiningOp();
     points.push_back({op.getName().getStringRef().str(), getModuleName(op), getPlace(op.getLoc()),
-                      marks.lookup(value)});
+                      getResultName(function, value),
+                      !hasEncoder                       ? ""
+                      : function.getName() == "encoder" ? "enc_"
+                                                        : "dec_"});
   });
   return points;
 }
 
 void reveal(ModuleOp textbook, size_t first, size_t last) {
-  func::FuncOp main = getMain(textbook);
-  func::ReturnOp terminator = getReturn(main);
   size_t index = 0;
-  forEachValue(main, [&](Value value) {
+  forEachValue(textbook, [&](func::FuncOp function, Value value) {
     size_t i = index++;
+    func::ReturnOp terminator = getReturn(function);
     if (i < first || i >= last || llvm::is_contained(terminator.getOperands(), value))
       return;
-    unsigned result = main.getNumResults();
-    auto name = StringAttr::get(main.getContext(), "op" + Twine(i));
-    (void)main.insertResult(
+    unsigned result = function.getNumResults();
+    auto name = StringAttr::get(function.getContext(), "op" + Twine(i));
+    (void)function.insertResult(
         result, value.getType(),
-        DictionaryAttr::get(main.getContext(), NamedAttribute("llm.result", name)));
+        DictionaryAttr::get(function.getContext(), NamedAttribute("llm.result", name)));
     terminator.getOperandsMutable().append(value);
   });
 }
