@@ -51,7 +51,7 @@ Generation generate(Program &program, Engine &engine, const std::vector<int32_t>
   if (!options.ignoreEos)
     stops.insert(stops.end(), program.meta().stop.begin(), program.meta().stop.end());
   StopStrings stopStrings(std::move(stops));
-  Sampler sampler(options.sampling, engine.vocab());
+  Sampler sampler(options.sampling, program.drawableIds());
 
   Generation result;
   result.finishReason = "length";

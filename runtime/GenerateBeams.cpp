@@ -77,11 +77,12 @@ BeamGeneration generateBeams(Program &program, Engine &engine, const std::vector
                              const GenerateOptions &options, const BeamOptions &beamOptions) {
   checkPrompt(program, engine, prompt);
   const Endings endings(program, options);
-  checkBeams(beamOptions, engine.vocab(), endings.idCount());
+  const int vocab = program.drawableIds();
+  checkBeams(beamOptions, vocab, endings.idCount());
   // The last token is never fed, so one more than the context has room for.
   const int begun = engine.hasMemory() ? 1 : static_cast<int>(prompt.size());
   const int room = engine.context() - begun + 1;
-  BeamSearch search(beamOptions, engine.vocab(), std::min(options.maxTokens.value_or(room), room),
+  BeamSearch search(beamOptions, vocab, std::min(options.maxTokens.value_or(room), room),
                     endings.idCount(),
                     [&](const std::vector<int32_t> &ids) { return endings.reached(ids); });
   auto score = [&](const Row &row) { search.score(row.work, row.logits); };

@@ -3,6 +3,8 @@
 #include "runtime/Error.h"
 #include "runtime/Matmul.h"
 
+#include <algorithm>
+
 namespace tenon::rt {
 
 Program::Program(const tenon_compiled &compiled, const std::string &path, const std::string &name)
@@ -29,6 +31,11 @@ const Tokenizer &Program::tokenizer() {
     }
   }
   return *opened;
+}
+
+int Program::drawableIds() {
+  return hasTokenizer() ? std::min(compiledProgram.vocab, tokenizer().vocabSize())
+                        : compiledProgram.vocab;
 }
 
 void Program::checkIds(const std::vector<int32_t> &ids) const {

@@ -25,6 +25,9 @@ public:
   // Refuses when there is none.
   const Tokenizer &tokenizer();
 
+  // Ids that may be drawn: an LM head is often padded beyond the tokens that there are.
+  int drawableIds();
+
   // Refuses ids that the vocabulary does not have.
   void checkIds(const std::vector<int32_t> &ids) const;
 

@@ -16,7 +16,8 @@ namespace {
 
 const std::string kind = TENON_ORACLE_DIR "/tokenizers/bpe-smollm";
 
-std::string withTokenizer(const std::string &name, const std::string &extraMeta) {
+std::string withTokenizer(const std::string &name, const std::string &extraMeta,
+                          const std::string &kind = ::kind) {
   auto blob = tenon::buildTokenizerFromJson(kind + "/tokenizer.json");
   if (!blob) {
     ADD_FAILURE() << llvm::toString(blob.takeError());
@@ -149,6 +150,21 @@ TEST(CliText, Perplexity) {
   expectRefused(run({"perplexity", toy::path("text.txt")}), 1, "--chunk 128");
   toy::writeFile(toy::path("text.txt"), "");
   expectRefused(run({"perplexity", toy::path("text.txt")}), 1, "at least 2 tokens");
+}
+
+// The tokenizer has 400 tokens, the head 480 rows.
+TEST(CliText, IdsWithoutATokenAreNeverDrawn) {
+  const std::string file = withTokenizer("padded", R"("tokenizer": true)",
+                                         TENON_ORACLE_DIR "/tokenizers/bpe-bytelevel-prefix");
+  using Options = std::vector<std::string>;
+  for (const Options &options : {Options{"--temperature", "50", "--seed", "3"},
+                                 Options{"--temperature", "0"}, Options{"--beams", "3"}}) {
+    std::vector<std::string> arguments = {"generate", "--ids",        "1,2,3", "-n",
+                                          "60",       "--ignore-eos", "--json"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    for (int id : parse(toy::run(file, arguments))["ids"].get<std::vector<int>>())
+      EXPECT_LT(id, 400) << options[0];
+  }
 }
 
 TEST(CliText, ADamagedTokenizerIsRefused) {
