@@ -616,7 +616,7 @@ LogicalResult GraphBuilder::finish(func::FuncOp function, StringRef result, cons
 }
 
 // What an encoder's token ids, and token types, have to be below.
-static void setTableSizes(ModuleOp module) {
+void setTableSizes(ModuleOp module) {
   auto set = [&](StringRef attribute, llm::WeightType table) {
     auto known = module->getAttrOfType<IntegerAttr>(attribute);
     int64_t rows = known ? std::min(known.getInt(), table.getRows()) : table.getRows();

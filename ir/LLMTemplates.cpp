@@ -116,15 +116,15 @@ FailureOr<Value> RopeOp::buildFromTemplate(TemplateArgs &args) {
   TENON_READ(fraction, args.getNumber("fraction", 1));
   if (!(fraction >= 0 && fraction <= 1))
     return args.error("fraction", "must be from 0 to 1");
-  TENON_READ(dim, args.getInteger("dim", int64_t(double(getColumns(stream) / heads) * fraction)));
-  if (dim <= 0 || dim % 2 || dim > getColumns(stream) / heads)
-    return args.error("dim", "must be even and at most the head's width, " +
-                                 Twine(getColumns(stream) / heads) + ", got " + Twine(dim));
+  int64_t width = getColumns(stream) / heads;
+  TENON_READ(dim, args.getInteger("dim", int64_t(double(width) * fraction)));
+  if (dim <= 0 || dim % 2 || dim > width)
+    return args.error("dim", "must be even and at most the head's width, " + Twine(width) +
+                                 ", got " + Twine(dim));
   TENON_READ(first, args.getInteger("first", 0));
-  if (first < 0 || first > getColumns(stream) / heads - dim)
+  if (first < 0 || first > width - dim)
     return args.error("first", Twine(dim) + " elements from element " + Twine(first) +
-                                   " on are not within a head of " +
-                                   Twine(getColumns(stream) / heads));
+                                   " on are not within a head of " + Twine(width));
   TENON_READ(theta, args.getNumber("theta"));
   if (!(theta > 0))
     return args.error("theta", "must be positive");

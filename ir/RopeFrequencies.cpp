@@ -161,9 +161,8 @@ SmallVector<float> SinusoidalOp::evaluate(int64_t first, int64_t count) {
   SmallVector<float> table(count * columns);
   for (int64_t row = 0; row < count; ++row)
     for (int64_t i = 0; i < columns; ++i) {
-      double angle =
-          double(first + row) * std::pow(10000.0, -2.0 * double(i / 2) / double(columns));
-      int64_t column = !isHalved ? i : i % 2 ? sines + i / 2 : i / 2;
+      int64_t pair = i / 2, column = !isHalved ? i : i % 2 ? sines + pair : pair;
+      double angle = double(first + row) * std::pow(10000.0, -2.0 * double(pair) / double(columns));
       table[row * columns + column] = float(i % 2 ? std::cos(angle) : std::sin(angle));
     }
   return table;

@@ -237,7 +237,7 @@ static void decodeQ6_K(const uint8_t *block, uint8_t *codes, float *scales, floa
   }
 }
 
-static void decodeIQ4_NL(const uint8_t *block, uint8_t *codes, float *scales, float *) {
+static void decodeNonlinear4(const uint8_t *block, uint8_t *codes, float *scales, float *) {
   // Denser around zero, as weights are.
   static constexpr int8_t levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                         1,    13,   25,  38,  53,  69,  89,  113};
@@ -271,7 +271,7 @@ static auto getBlockDecoder(Storage storage)
   case Storage::Q6_K:
     return decodeQ6_K;
   case Storage::IQ4_NL:
-    return decodeIQ4_NL;
+    return decodeNonlinear4;
   case Storage::F32:
   case Storage::F16:
   case Storage::BF16:
