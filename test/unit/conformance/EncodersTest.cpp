@@ -114,7 +114,7 @@ protected:
     const std::vector<double> &expected = golden.at("logits").values;
     const Difference error =
         compare(runInputs(executable, pick(golden, "", inputNames))["logits"].values, expected);
-    check("logits", error.rms / deviation(expected), 0.1);
+    check("logits", error.rms / deviation(expected), getInt8Bound());
   }
 };
 

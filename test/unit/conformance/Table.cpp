@@ -57,6 +57,11 @@ Table &ModelTest::table() {
   return table;
 }
 
+double ModelTest::getInt8Bound() const {
+  const double bf16 = readJson(folderOf(GetParam()) + "/golden.json")["bf16_rms_diff"];
+  return std::max(0.05, 3 * bf16 / deviation(golden.at("logits").values));
+}
+
 void ModelTest::checkGreedy(const std::string &executable, const std::vector<int64_t> &expected) {
   const std::vector<int64_t> ids =
       generate(executable, golden["input_ids"].integers(), expected.size());

@@ -172,7 +172,7 @@ TEST_P(TinyModels, InInt8) {
   }
   std::nth_element(errors.begin(), errors.begin() + rows / 2, errors.end());
   const double error = chooses ? errors[rows / 2] : compare(logits, expected.values).rms;
-  check("logits", error / deviation(expected.values), 0.1);
+  check("logits", error / deviation(expected.values), getInt8Bound());
   EXPECT_GE(same, (chooses ? 0.75 : 0.95) * clear);
 }
 
