@@ -124,22 +124,32 @@ static Value contextStart(ReferenceBuilder &e, Value lengths, Value sequence) {
   })[0];
 }
 
+// What both kinds of attention say alike; the sizes of heads are the caller's.
+template <typename AttentionT>
+static AttentionShape getShape(AttentionT op, int64_t kvHeads, int64_t headDim, int64_t valueDim,
+                               const ReferenceMapping &mapping) {
+  auto lookUp = [&](Value table) { return table ? mapping.lookup(table) : Value(); };
+  return {int64_t(op.getNumHeads()),
+          kvHeads,
+          headDim,
+          valueDim,
+          op.getScale().convertToDouble(),
+          int64_t(op.getWindow()),
+          op.getSoftcap().convertToDouble(),
+          lookUp(op.getBias()),
+          op.getBiasBy(),
+          int64_t(op.getBiasOrigin()),
+          lookUp(op.getSinks())};
+}
+
 LogicalResult AttentionOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
   ReferenceBuilder e(builder, getLoc());
   const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
   Value query = mapping.lookup(getQuery()), key = mapping.lookup(getKey()),
         value = mapping.lookup(getValue());
-  AttentionShape shape{int64_t(getNumHeads()),
-                       int64_t(getNumKvHeads()),
-                       getHeadDim(),
-                       getColumns(getValue()) / int64_t(getNumKvHeads()),
-                       getScale().convertToDouble(),
-                       int64_t(getWindow()),
-                       getSoftcap().convertToDouble(),
-                       getBias() ? mapping.lookup(getBias()) : Value(),
-                       getBiasBy(),
-                       int64_t(getBiasOrigin()),
-                       getSinks() ? mapping.lookup(getSinks()) : Value()};
+  int64_t kvHeads = getNumKvHeads();
+  AttentionShape shape =
+      getShape(*this, kvHeads, getHeadDim(), getColumns(getValue()) / kvHeads, mapping);
 
   mapping.map(getResult(), attend(e, query, shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t), first, count;
@@ -268,17 +278,8 @@ LogicalResult PagedAttentionOp::decompose(OpBuilder &builder, ReferenceMapping &
   const ReferenceBatch &batch = mapping.lookupBatch(getBatch());
   const ReferenceCache &cache = mapping.lookupCache(getCache());
   CacheType type = getCache().getType();
-  AttentionShape shape{int64_t(getNumHeads()),
-                       type.getHeads(),
-                       type.getHeadDim(),
-                       type.getValueDim(),
-                       getScale().convertToDouble(),
-                       int64_t(getWindow()),
-                       getSoftcap().convertToDouble(),
-                       getBias() ? mapping.lookup(getBias()) : Value(),
-                       getBiasBy(),
-                       int64_t(getBiasOrigin()),
-                       getSinks() ? mapping.lookup(getSinks()) : Value()};
+  AttentionShape shape =
+      getShape(*this, type.getHeads(), type.getHeadDim(), type.getValueDim(), mapping);
 
   mapping.map(getResult(), attend(e, mapping.lookup(getQuery()), shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t);

@@ -21,18 +21,11 @@ struct FuseGatedExperts : impl::LLMFuseGatedExpertsBase<FuseGatedExperts> {
   }
 
   void fuse(MulOp product) {
-    auto activation = product.getLhs().getDefiningOp<ActivationOp>();
-    Value other = product.getRhs();
-    if (!activation) {
-      activation = product.getRhs().getDefiningOp<ActivationOp>();
-      other = product.getLhs();
-    }
-    auto gate =
-        activation ? activation.getInput().getDefiningOp<ExpertLinearOp>() : ExpertLinearOp();
-    auto up = other.getDefiningOp<ExpertLinearOp>();
-    if (!gate || !up)
+    GatedProduct<ExpertLinearOp> gated(product);
+    if (!gated)
       return;
-    if (!activation->hasOneUse() || !gate->hasOneUse() || !up->hasOneUse())
+    ExpertLinearOp gate = gated.gate, up = gated.up;
+    if (gated.hasOtherUsers())
       return missed(product, "a part of the product has other users");
     if (gate.getInput() != up.getInput() || gate.getChoice() != up.getChoice())
       return missed(product, "the projections read different rows or choices");
@@ -48,17 +41,13 @@ struct FuseGatedExperts : impl::LLMFuseGatedExpertsBase<FuseGatedExperts> {
     FusedOp fused = createFused(builder, product.getLoc(), "gated_experts",
                                 [&](OpBuilder &body) -> SmallVector<Value> {
                                   IRMapping mapping;
-                                  Operation *parts[] = {gate, activation, up, product};
+                                  Operation *parts[] = {gate, gated.activation, up, product};
                                   for (Operation *op : parts)
                                     body.clone(*op, mapping);
                                   return {mapping.lookup(product.getResult())};
                                 });
     emitFused(fused, getArgument());
-    product.replaceAllUsesWith(fused.getResult(0));
-    product.erase();
-    activation.erase();
-    gate.erase();
-    up.erase();
+    gated.replaceWith(fused.getResult(0));
   }
 
   void missed(MulOp product, const Twine &why) { emitMissed(product, getArgument(), why); }

@@ -20,17 +20,11 @@ struct FuseGatedMLP : impl::LLMFuseGatedMLPBase<FuseGatedMLP> {
   }
 
   void fuse(MulOp product) {
-    auto activation = product.getLhs().getDefiningOp<ActivationOp>();
-    Value other = product.getRhs();
-    if (!activation) {
-      activation = product.getRhs().getDefiningOp<ActivationOp>();
-      other = product.getLhs();
-    }
-    auto gate = activation ? activation.getInput().getDefiningOp<LinearOp>() : LinearOp();
-    auto up = other.getDefiningOp<LinearOp>();
-    if (!gate || !up)
+    GatedProduct<LinearOp> gated(product);
+    if (!gated)
       return;
-    if (!activation->hasOneUse() || !gate->hasOneUse() || !up->hasOneUse())
+    LinearOp gate = gated.gate, up = gated.up;
+    if (gated.hasOtherUsers())
       return missed(product, "a part of the product has other users");
     std::string why;
     if (!canStack({gate, up}, why))
@@ -54,15 +48,11 @@ struct FuseGatedMLP : impl::LLMFuseGatedMLPBase<FuseGatedMLP> {
           Value left = SliceOp::create(body, loc, stacked, 0, width);
           Value right = SliceOp::create(body, loc, stacked, width, 2 * width);
           Value active =
-              ActivationOp::create(body, loc, left.getType(), activation.getKind(), left);
+              ActivationOp::create(body, loc, left.getType(), gated.activation.getKind(), left);
           return {MulOp::create(body, loc, active.getType(), active, right)};
         });
     emitFused(fused, getArgument());
-    product.replaceAllUsesWith(fused.getResult(0));
-    product.erase();
-    activation.erase();
-    gate.erase();
-    up.erase();
+    gated.replaceWith(fused.getResult(0));
     if (norm)
       norm.erase();
   }

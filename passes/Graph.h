@@ -36,6 +36,41 @@ bool canStack(llvm::ArrayRef<llm::LinearOp> linears, std::string &why);
 // Stacks their weights, and their biases if they have any, at the builder's place.
 StackedLinear stack(mlir::OpBuilder &builder, llvm::ArrayRef<llm::LinearOp> linears);
 
+// `activation(gate) * up`, on whichever side of the product the activation stands.
+template <typename LinearT> struct GatedProduct {
+  llm::MulOp product;
+  llm::ActivationOp activation;
+  LinearT gate, up;
+
+  explicit GatedProduct(llm::MulOp product) : product(product) {
+    mlir::Value other = product.getRhs();
+    activation = product.getLhs().getDefiningOp<llm::ActivationOp>();
+    if (!activation) {
+      activation = product.getRhs().getDefiningOp<llm::ActivationOp>();
+      other = product.getLhs();
+    }
+    if (activation)
+      gate = activation.getInput().getDefiningOp<LinearT>();
+    up = other.getDefiningOp<LinearT>();
+  }
+
+  // Whether the product is one.
+  explicit operator bool() { return gate && up; }
+
+  bool hasOtherUsers() {
+    return !activation->hasOneUse() || !gate->hasOneUse() || !up->hasOneUse();
+  }
+
+  // Puts `result` in the place of the product, of which nothing is left.
+  void replaceWith(mlir::Value result) {
+    product.replaceAllUsesWith(result);
+    product.erase();
+    activation.erase();
+    gate.erase();
+    up.erase();
+  }
+};
+
 // Makes `llm.fused @kind` before `anchor`, whose body `build` fills, returning what it yields.
 llm::FusedOp
 createFused(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef kind,

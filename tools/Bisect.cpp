@@ -7,7 +7,6 @@
 //                         names the culprit, p_k
 #include "codegen/Error.h"
 #include "nlohmann/json.hpp"
-#include "plugin/Loader.h"
 #include "tools/Command.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

@@ -232,11 +232,7 @@ private:
     shape.residual = bool(residual);
     shape.residual_stride = residual ? stride(residual) : 0;
     shape.matmul = !isDecode;
-    SmallVector<unsigned> io;
-    for (Value value : needed)
-      io.push_back(*input(value));
-    io.push_back(output());
-    return makeMatch("tk_linear", shape, io, tk_linear_scratch(&shape));
+    return makeMatch("tk_linear", shape, getOperands(needed), tk_linear_scratch(&shape));
   }
 
   // [rms_norm] linear, slice, slice, activation, mul
@@ -282,11 +278,7 @@ private:
     shape.bias = bool(op.getBias());
     shape.activation = getActivation(act.getKind());
     shape.matmul = !isDecode;
-    SmallVector<unsigned> io;
-    for (Value value : needed)
-      io.push_back(*input(value));
-    io.push_back(output());
-    return makeMatch("tk_gated_mlp", shape, io, tk_gated_mlp_scratch(&shape));
+    return makeMatch("tk_gated_mlp", shape, getOperands(needed), tk_gated_mlp_scratch(&shape));
   }
 
   //===--------------------------------------------------------------------===//
@@ -324,11 +316,8 @@ private:
     shape.bias = bool(op.getBias());
     shape.gated = bool(up);
     shape.activation = activation;
-    SmallVector<unsigned> io;
-    for (Value value : needed)
-      io.push_back(*input(value));
-    io.push_back(output());
-    return makeMatch("tk_expert_linear", shape, io, tk_expert_linear_scratch(&shape));
+    return makeMatch("tk_expert_linear", shape, getOperands(needed),
+                     tk_expert_linear_scratch(&shape));
   }
 
   std::optional<KernelMatch> expertLinear() {
@@ -663,11 +652,8 @@ private:
     shape.rotary_dim = getColumns(query.getAngles());
     shape.style = getStyle(query.getStyle());
     shape.angles_stride = stride(query.getAngles());
-    SmallVector<unsigned> io;
-    for (Value value : needed)
-      io.push_back(*input(value));
-    io.push_back(output());
-    return makeMatch("tk_rope_attention", shape, io, tk_rope_attention_scratch(&shape));
+    return makeMatch("tk_rope_attention", shape, getOperands(needed),
+                     tk_rope_attention_scratch(&shape));
   }
 
   //===--------------------------------------------------------------------===//

@@ -49,22 +49,6 @@ double errorOf(const Tensor &result, const Tensor &golden) {
   return compare(result.values, golden.values).max;
 }
 
-// Of hidden states, in units of max(1, rms of the layer's output).
-double hiddenError(Tensors &result, Tensors &golden, const std::string &prefix) {
-  const Tensor &states = golden[prefix + "hidden"];
-  if (result[prefix + "hidden"].shape != states.shape)
-    return INFINITY;
-  double error = errorOf(result[prefix + "hidden_final"], golden[prefix + "hidden_final"]) /
-                 std::max(1.0, rms(golden[prefix + "hidden_final"].values));
-  for (int64_t i = 0; i < states.shape[0]; ++i) {
-    const std::vector<double> layer = slice(states.values, i, states.shape[0]);
-    error = std::max(
-        error, compare(slice(result[prefix + "hidden"].values, i, states.shape[0]), layer).max /
-                   std::max(1.0, rms(layer)));
-  }
-  return error;
-}
-
 // "loss 6.285533, ..."
 double lossOf(const std::string &executable, const Tensors &golden) {
   Tensors inputs = pick(golden, "", inputNames);
@@ -125,7 +109,7 @@ protected:
     ASSERT_NE(executable, "");
     Tensors result = runInputs(executable, pick(golden, "", inputNames), {"--hidden"});
     check("logits", errorOf(result["logits"], golden["logits"]));
-    check("hidden", hiddenError(result, golden, ""));
+    check("hidden", hiddenError(result, golden));
 
     Tensors batch = pick(golden, "batch.", inputNames), wanted = pick(golden, "batch.", {"logits"});
     check("batch", errorOf(runInputs(executable, batch)["logits"], wanted["logits"]));

@@ -228,6 +228,22 @@ std::vector<double> slice(const std::vector<double> &values, int64_t index, int6
   return {values.begin() + index * size, values.begin() + (index + 1) * size};
 }
 
+double hiddenError(Tensors &result, Tensors &golden, const std::string &side) {
+  auto relative = [](const std::vector<double> &values, const std::vector<double> &golden) {
+    return compare(values, golden).max / std::max(1.0, rms(golden));
+  };
+  const Tensor &given = result[side + "hidden"], &wanted = golden[side + "hidden"];
+  if (given.shape != wanted.shape)
+    return INFINITY;
+  const std::string last = side + "hidden_final";
+  double error = relative(result[last].values, golden[last].values);
+  const int64_t layers = wanted.shape[0];
+  for (int64_t i = 0; i < layers; ++i)
+    error =
+        std::max(error, relative(slice(given.values, i, layers), slice(wanted.values, i, layers)));
+  return error;
+}
+
 std::string join(const std::vector<int64_t> &ids) {
   std::string text;
   for (int64_t id : ids)

@@ -80,6 +80,10 @@ Difference compare(const std::vector<double> &values, const std::vector<double> 
 double rms(const std::vector<double> &values);
 double deviation(std::vector<double> values); // from their mean
 
+// Of all hidden states, in units of max(1, rms of the layer's output); `side` is "enc_" or "dec_"
+// in models that have both.
+double hiddenError(Tensors &result, Tensors &golden, const std::string &side = "");
+
 // Elements [index * n, (index + 1) * n) where n = values / count.
 std::vector<double> slice(const std::vector<double> &values, int64_t index, int64_t count);
 

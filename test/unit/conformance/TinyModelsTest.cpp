@@ -42,21 +42,6 @@ std::vector<double> placed(const Batch &batch, const Tensor &logits) {
   return values;
 }
 
-// Of all hidden states, in units of max(1, rms of the layer's output).
-double hiddenError(Tensors &result, Tensors &golden) {
-  auto relative = [](const std::vector<double> &values, const std::vector<double> &golden) {
-    return compare(values, golden).max / std::max(1.0, rms(golden));
-  };
-  if (result["hidden"].shape != golden["hidden"].shape)
-    return INFINITY;
-  double error = relative(result["hidden_final"].values, golden["hidden_final"].values);
-  const int64_t layers = golden["hidden"].shape[0];
-  for (int64_t i = 0; i < layers; ++i)
-    error = std::max(error, relative(slice(result["hidden"].values, i, layers),
-                                     slice(golden["hidden"].values, i, layers)));
-  return error;
-}
-
 // What greedy generation should give: every token the best after all before it, computed at once.
 std::vector<int64_t> greedyAtOnce(const std::string &executable, std::vector<int64_t> ids,
                                   size_t count) {
