@@ -45,6 +45,19 @@ llvm::Constant *makeTable(llvm::Module &object, ArrayRef<llvm::Constant *> entri
                                   table);
 }
 
+// tenon_cache_layout
+llvm::Constant *makeCacheLayout(llvm::Module &object, llm::CacheType cache, int64_t layers) {
+  if (!cache)
+    return Fields(object).i32(0).i32(0).i64(0).i64(0).make();
+  int64_t bytes = TENON_BLOCK_TOKENS * cache.getElementType().getIntOrFloatBitWidth() / 8;
+  return Fields(object)
+      .i32(layers)
+      .i32(cache.getHeads())
+      .i64(cache.getHeadDim() * bytes)
+      .i64(cache.getValuesInKeys() ? 0 : cache.getValueDim() * bytes)
+      .make();
+}
+
 llvm::Constant *declareProgram(llvm::Module &object, const Twine &name) {
   llvm::Type *pointer = llvm::PointerType::getUnqual(object.getContext());
   auto type = llvm::FunctionType::get(llvm::Type::getVoidTy(object.getContext()),
@@ -140,13 +153,12 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .text(target)
                                  .i32(maxThreads)
                                  .i32(attribute("llm.vocab"))
-                                 .i32(layers)
                                  .i32(attribute("llm.context"))
                                  .i64(arena.tokenBytes)
                                  .i64(arena.scoredBytes)
                                  .i64(0) // logits come first; see sched-plan-buffers
                                  .i32(cache ? getCacheType(cache.getElementType()) : TENON_F32)
-                                 .i64(cache ? getBlockBytes(cache) : 0)
+                                 .add(makeCacheLayout(object, cache, layers))
                                  .i64(getWeightBytes(module))
                                  .i64(digestPlaceholder)
                                  .i64(outputs.first)
@@ -155,9 +167,8 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .i32(keysByLength)
                                  .i64(encoderOutputs.first)
                                  .add(encoderOutputs.second)
-                                 .i32(memoryLayers)
+                                 .add(makeCacheLayout(object, memory, memoryLayers))
                                  .i32(attribute("llm.encoder_vocab"))
-                                 .i64(memory ? getBlockBytes(memory) : 0)
                                  .i64(attribute("llm.token_types"))
                                  .make();
   auto *global =

@@ -110,12 +110,12 @@ MemRefType getRowsType(OpBuilder &builder, RankedTensorType type) {
   return MemRefType::get(type.getShape(), type.getElementType(), layout);
 }
 
-// One half (keys or values) of every block of a layer: blocks lie both halves apart.
+// The keys or the values of a layer, [blocks, heads, TENON_BLOCK_TOKENS, dim]; in memory heads come
+// before blocks.
 MemRefType getCacheType(OpBuilder &builder, llm::CacheType type, bool isValue) {
   int64_t heads = type.getHeads(), dim = isValue ? type.getValueDim() : type.getHeadDim();
-  int64_t block = TENON_BLOCK_TOKENS * type.getPositionElements();
   auto layout = StridedLayoutAttr::get(builder.getContext(), /*offset=*/0,
-                                       {block, TENON_BLOCK_TOKENS * dim, dim, 1});
+                                       {TENON_BLOCK_TOKENS * dim, ShapedType::kDynamic, dim, 1});
   return MemRefType::get({ShapedType::kDynamic, heads, TENON_BLOCK_TOKENS, dim},
                          type.getElementType(), layout);
 }
@@ -460,16 +460,16 @@ private:
                                type.getMemory() ? offsetof(tenon_env, memory_blocks)
                                                 : offsetof(tenon_env, cache_blocks));
     auto add = [&](llvm::Value *first, int64_t dim) {
-      addStrided(first,
-                 {blocks, constant(type.getHeads()), constant(TENON_BLOCK_TOKENS), constant(dim)},
-                 {constant(TENON_BLOCK_TOKENS * type.getPositionElements()),
-                  constant(TENON_BLOCK_TOKENS * dim), constant(dim), constant(1)});
+      int64_t block = TENON_BLOCK_TOKENS * dim;
+      addStrided(
+          first, {blocks, constant(type.getHeads()), constant(TENON_BLOCK_TOKENS), constant(dim)},
+          {constant(block), b.CreateMul(blocks, constant(block)), constant(dim), constant(1)});
     };
     int64_t keyBytes =
         TENON_BLOCK_TOKENS * type.getWidth() * type.getElementType().getIntOrFloatBitWidth() / 8;
     add(data, type.getHeadDim());
     if (!type.getValuesInKeys())
-      add(b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), data, keyBytes), type.getValueDim());
+      add(b.CreatePtrAdd(data, b.CreateMul(blocks, constant(keyBytes))), type.getValueDim());
   }
 
   void callBody() {

@@ -52,7 +52,7 @@ llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,
     arguments.push_back((libraryFolder + library).str());
   for (const char *argument :
        {"-l:libpcre2-8.a", "-l:libutf8proc.a", "-static-libstdc++", "-static-libgcc",
-        "-Wl,--gc-sections", "-Wl,-s", "-pthread", "-ldl", "-lm"})
+        "-Wl,--gc-sections", "-Wl,-S", "-pthread", "-ldl", "-lm"})
     arguments.push_back(argument);
   if (llvm::sys::findProgramByName("ld.lld"))
     arguments.push_back("-fuse-ld=lld");

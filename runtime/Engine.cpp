@@ -36,12 +36,11 @@ Engine::Engine(const tenon_compiled &compiled, const Artefact &artefact,
                const EngineOptions &options)
     : compiled(compiled), artefact(artefact), chosen(chooseVariant(compiled)),
       team(teamSize(compiled, options.threads), options.pin),
-      kvPool(compiled.layers, compiled.block_bytes,
+      kvPool(compiled.cache,
              options.cacheBlocks > 0 ? options.cacheBlocks : KvPool::blocksFor(compiled.context)),
-      memory(compiled.memory_layers, compiled.memory_block_bytes,
-             compiled.memory_layers == 0 ? 0
-             : options.memoryBlocks > 0  ? options.memoryBlocks
-                                         : KvPool::blocksFor(compiled.context)) {
+      memory(compiled.memory, compiled.memory.layers == 0 ? 0
+                              : options.memoryBlocks > 0  ? options.memoryBlocks
+                                                          : KvPool::blocksFor(compiled.context)) {
   services.barrier = [](const tenon_env *env) { static_cast<ThreadTeam *>(env->team)->barrier(); };
   scratchStride = (chosen.scratch_bytes + 4095) / 4096 * 4096;
   scratch = Mapping::ofZeros(scratchStride * team.size(), "kernel scratch");

@@ -63,7 +63,7 @@ public:
   // Whether the model continues texts; one that only encodes answers whole ones.
   bool decodes() const { return chosen.prefill != nullptr; }
   // Whether it is an encoder-decoder, which reads another text first.
-  bool hasMemory() const { return compiled.memory_layers > 0; }
+  bool hasMemory() const { return compiled.memory.layers > 0; }
 
   KvPool &pool() { return kvPool; }
   KvPool &memoryPool() { return memory; }

@@ -12,14 +12,16 @@ KvExhausted::KvExhausted(int64_t needed, int64_t free, int64_t total)
 
 static constexpr int64_t largestPool = int64_t(1) << 46; // half of the address space
 
-KvPool::KvPool(int layers, int64_t blockBytes, int64_t blocks)
-    : layers(layers), blockBytes(blockBytes), total(blocks) {
+KvPool::KvPool(const tenon_cache_layout &layout, int64_t blocks) : layout(layout), total(blocks) {
   int64_t bytes;
-  if (layers < 0 || blockBytes < 0 || blocks < 0 || blocks > INT32_MAX ||
-      __builtin_mul_overflow(blockBytes, blocks, &bytes) ||
-      __builtin_mul_overflow(bytes, int64_t(layers), &bytes) || bytes > largestPool)
-    refuse("a KV cache of {} layers x {} blocks x {} bytes cannot be reserved", layers, blocks,
-           blockBytes);
+  if (layout.layers < 0 || layout.heads < 0 || layout.key_bytes < 0 || layout.value_bytes < 0 ||
+      blocks < 0 || blocks > INT32_MAX ||
+      __builtin_add_overflow(layout.key_bytes, layout.value_bytes, &bytes) ||
+      __builtin_mul_overflow(bytes, int64_t(layout.heads), &bytes) ||
+      __builtin_mul_overflow(bytes, blocks, &bytes) ||
+      __builtin_mul_overflow(bytes, int64_t(layout.layers), &bytes) || bytes > largestPool)
+    refuse("a KV cache of {} layers x {} heads x {} blocks x ({} + {}) bytes cannot be reserved",
+           layout.layers, layout.heads, blocks, layout.key_bytes, layout.value_bytes);
   memory = Mapping::ofZeros(bytes, "the KV cache");
   references.resize(static_cast<size_t>(blocks));
 }
@@ -42,12 +44,12 @@ void KvPool::release(int32_t block) {
 }
 
 void KvPool::copy(int32_t from, int32_t to) {
-  if (blockBytes == 0)
-    return;
-  for (int layer = 0; layer < layers; ++layer) {
-    char *pool = memory.data() + layer * total * blockBytes;
-    std::memcpy(pool + to * blockBytes, pool + from * blockBytes, static_cast<size_t>(blockBytes));
-  }
+  char *strip = memory.data();
+  for (int layer = 0; layer < layout.layers; ++layer)
+    for (int64_t bytes : {layout.key_bytes, layout.value_bytes})
+      for (int head = 0; head < layout.heads; ++head, strip += total * bytes)
+        if (bytes > 0)
+          std::memcpy(strip + to * bytes, strip + from * bytes, static_cast<size_t>(bytes));
 }
 
 KvSequence::KvSequence(KvSequence &&other) noexcept

@@ -5,9 +5,10 @@
 //   sequence B  (fork of A) blocks [ 4 | 0 | 7 ]      block 7 has two owners: whoever appends first
 //   copies it
 //
-//   memory, for every layer l:   base + l * blocks * blockBytes + block * blockBytes
+//   memory: for every layer the keys of each head, then the values of each head, in strips:
+//   [ block 0 | block 1 | ... | block n-1 ]
 //
-// A logical block has the same number in every layer, so one table serves all. The pool is reserved
+// A block has the same number in every strip, so one table serves all. The pool is reserved
 // at once and costs memory only where it has been written.
 #ifndef TENON_RUNTIME_KVPOOL_H
 #define TENON_RUNTIME_KVPOOL_H
@@ -29,7 +30,7 @@ public:
 
 class KvPool {
 public:
-  KvPool(int layers, int64_t blockBytes, int64_t blocks);
+  KvPool(const tenon_cache_layout &layout, int64_t blocks);
 
   char *base() const { return memory.data(); }
   int64_t blocks() const { return total; }
@@ -46,10 +47,9 @@ private:
 
   int32_t take(); // a free block; the caller has checked that there is one
   void release(int32_t block);
-  void copy(int32_t from, int32_t to); // in every layer
+  void copy(int32_t from, int32_t to); // in every strip
 
-  int layers;
-  int64_t blockBytes;
+  tenon_cache_layout layout;
   int64_t total;
   int64_t fresh = 0;               // blocks from here on were never used
   std::vector<int32_t> returned;   // used before and free again

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define TENON_KERNEL_ABI 2
+#define TENON_KERNEL_ABI 3
 
 // Positions in one block of the paged KV cache.
 #define TENON_BLOCK_TOKENS 16
@@ -80,9 +80,10 @@ typedef struct tenon_env {
 // their view (f32, row stride in `shape`), weights to their packed bytes, and a cache operand to
 // the pool of its own layer:
 //
-//   pool of a layer:  [cache_blocks] blocks, each   k: [kv_heads][TENON_BLOCK_TOKENS][head_dim]
-//                                                   v: [kv_heads][TENON_BLOCK_TOKENS][value_dim]
-// Where a value is the first elements of its key there is no v.
+//   pool of a layer:  k: [kv_heads][cache_blocks][TENON_BLOCK_TOKENS][head_dim]
+//                     v: [kv_heads][cache_blocks][TENON_BLOCK_TOKENS][value_dim]
+// so that a head's keys in neighbouring blocks are one run of memory. Where a value is the first
+// elements of its key there is no v.
 typedef void tenon_kernel(const void *shape, void *const *io, const tenon_env *env);
 
 // A compiled phase. `arena` is T * arena_token_bytes + R * arena_scored_bytes long.
@@ -114,6 +115,14 @@ typedef struct tenon_hidden {
   int64_t width;
 } tenon_hidden;
 
+// A KV cache: how much of a block belongs to each head of each layer.
+typedef struct tenon_cache_layout {
+  int32_t layers; // 0: there is none
+  int32_t heads;
+  int64_t key_bytes;   // of the keys of one head in one block
+  int64_t value_bytes; // of its values; 0 where they are in the keys
+} tenon_cache_layout;
+
 // What the generated object defines, under the name `tenon_compiled`.
 typedef struct tenon_compiled {
   uint32_t abi; // TENON_KERNEL_ABI
@@ -122,16 +131,14 @@ typedef struct tenon_compiled {
   const char *target;            // "cpu" or "reference"
   int32_t max_threads;           // 0: any number; 1: programs are not cut into slices
   int32_t vocab;                 // V, columns of the logits
-  int32_t layers;                // cached layers
   int32_t context;               // longest sequence
   int64_t arena_token_bytes;     // A; multiple of 64
   int64_t arena_scored_bytes;    // B; multiple of 64
   // Logits of scored row r: prefill: arena + T * A + R * logits_offset + r * V * 4 (f32)
   // decode keeps them in the same place with R = T.
   int64_t logits_offset;
-  // KV cache: one layer's block is k then v; `kv_dtype` tells the element.
-  tenon_dtype kv_dtype;
-  int64_t block_bytes;      // of one layer's block
+  tenon_dtype kv_dtype; // the cache's elements
+  tenon_cache_layout cache;
   int64_t weight_bytes;     // length of the weights section it expects
   uint8_t weight_digest[8]; // the first bytes of its checksum, so that a foreign section is refused
   // What --emit-hidden lets the caller see, in the order of the computation; 0 without.
@@ -144,11 +151,10 @@ typedef struct tenon_compiled {
                           // its prefixes serves another
   int64_t encoder_hidden_count;
   const tenon_hidden *encoder_hiddens; // of an encoder-decoder's encoder
-  // An encoder-decoder's cross-attention; 0 without. The encoder's tokens have their own ids.
-  int32_t memory_layers;
-  int32_t encoder_vocab;
-  int64_t memory_block_bytes;
-  int64_t token_types; // how many there are; 0: the model does not ask
+  // An encoder-decoder's cross-attention. The encoder's tokens have their own ids.
+  tenon_cache_layout memory;
+  int32_t encoder_vocab; // 0 without an encoder
+  int64_t token_types;   // how many there are; 0: the model does not ask
 } tenon_compiled;
 
 #endif // TENON_KERNEL_ABI_H

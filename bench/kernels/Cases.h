@@ -14,6 +14,8 @@ typedef struct bench_case {
   int64_t weight_bytes; // io[1]; what one run streams
   double operations;    // multiplications and additions of one run
   int64_t scratch_bytes;
+  int64_t advance =
+      0; // bytes that io[1] moves on by between runs, so that it comes from memory; 0: stay
 } bench_case;
 
 typedef struct bench_level {

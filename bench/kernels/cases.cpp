@@ -112,6 +112,8 @@ const bench_case cases[] = {
      tk_attention_scratch(&decodeShape)},
     {"attention decode", runDecode, 1, 1023, 0, attentionOperations(1, 1023),
      tk_attention_scratch(&decodeShape)},
+    {"attention cold", runDecode, 1, 1023, 2 * 2 * 192 * 1024, attentionOperations(1, 1023),
+     tk_attention_scratch(&decodeShape), 3 << 20},
 };
 
 } // namespace

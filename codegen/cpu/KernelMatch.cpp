@@ -543,6 +543,7 @@ private:
     shape.kv_dtype = getCacheDtype(cache);
     shape.value_dim = cache.getValueDim();
     shape.values_in_keys = cache.getValuesInKeys();
+    shape.memory = cache.getMemory();
     if (cache.getValuesInKeys())
       return makeMatch("tk_kv_append", shape, {*input(op.getKey()), *input(op.getCache())});
     return makeMatch("tk_kv_append", shape,

@@ -35,21 +35,22 @@ static float toFloat(const char *at, Type element) {
 
 HostRows HostCache::getRows(int64_t layer, int half, const HostBatch &batch) const {
   int64_t heads = type.getHeads(), dim = half ? type.getValueDim() : type.getHeadDim();
-  // Values lie behind the keys of their block, or are the first elements of them.
+  // Values lie behind all keys, or are the first elements of them.
   bool inKeys = half == 0 || type.getValuesInKeys();
-  int64_t first = inKeys ? 0 : type.getWidth() * TENON_BLOCK_TOKENS;
-  int64_t stride = inKeys ? type.getHeadDim() : dim;
   int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t blocks =
+      int64_t(layers[layer]->size()) / bytes / (TENON_BLOCK_TOKENS * type.getPositionElements());
+  int64_t first = inKeys ? 0 : blocks * type.getWidth() * TENON_BLOCK_TOKENS;
+  int64_t stride = inKeys ? type.getHeadDim() : dim;
   HostRows rows{RowKind::tokens, batch.getTokens(), heads * dim, {}};
   for (int64_t t = 0; t < rows.count; ++t) {
     int32_t position = batch.positions[t];
     int64_t block =
         batch.blockTable[batch.sequenceOf[t] * batch.maxBlocks + position / TENON_BLOCK_TOKENS];
-    int64_t base = block * type.getPositionElements() * TENON_BLOCK_TOKENS + first;
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t d = 0; d < dim; ++d) {
-        int64_t line = h * TENON_BLOCK_TOKENS + position % TENON_BLOCK_TOKENS;
-        rows.data.push_back(toFloat(layers[layer]->data() + (base + line * stride + d) * bytes,
+        int64_t line = (h * blocks + block) * TENON_BLOCK_TOKENS + position % TENON_BLOCK_TOKENS;
+        rows.data.push_back(toFloat(layers[layer]->data() + (first + line * stride + d) * bytes,
                                     type.getElementType()));
       }
   }

@@ -50,7 +50,7 @@ public:
   }
 
 private:
-  bool hasDecoder() const { return compiled.memory_layers > 0; }
+  bool hasDecoder() const { return compiled.memory.layers > 0; }
 
   void checkNames() const {
     std::vector<std::string> accepted = {"input_ids", "attention_mask"};

@@ -165,7 +165,9 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
                            int64_t sequence, int64_t head, int64_t firstRow, int64_t rows) {
   const tenon_batch &batch = *env->batch;
   int64_t width = tk_value_dim(s.head_dim, s.value_dim), valueDim = tk_round_up(width, 16);
-  Cache cache = {(char *)source.pool, s.kv_heads, s.head_dim, s.kv_dtype, width, s.values_in_keys};
+  Cache cache = {
+      (char *)source.pool, keyBlockCount(s, env), s.kv_heads, s.head_dim, s.kv_dtype, width,
+      s.values_in_keys};
   bool isCached = s.keys != TK_KEYS_TOKENS;
   const int32_t *blocks = isCached ? keyBlocksOf(s, batch, sequence) : nullptr;
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);

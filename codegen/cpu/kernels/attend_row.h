@@ -26,21 +26,13 @@ constexpr float NegativeInfinity = -__builtin_inff();
 // Adds neighbouring halves: the sums of `Width` lanes in each chunk of a and b become sums of Width
 // / 2.
 template <int Width> TK_INLINE Vec foldHalves(Vec a, Vec b) {
-  if (Width == 16)
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
-           __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
-                                   31);
-  if (Width == 8)
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30,
-                                   31);
-  if (Width == 4)
-    return __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29) +
-           __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30,
-                                   31);
-  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
-         __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  return lowHalves<Width>(a, b) + highHalves<Width>(a, b);
 }
+
+// Nothing is read before this that stands behind it. Keys and values come from memory as fast as it
+// gives them only where they are read in the order in which they lie: the hardware then asks for
+// the next lines by itself, and better than prefetch instructions do.
+TK_INLINE void inOrder() { __asm__ volatile("" ::: "memory"); }
 
 // Dot products of q with 16 / Width consecutive rows of k, `length` floats each (or pairs of bf16),
 // as Width partial sums.
@@ -50,80 +42,13 @@ TK_INLINE Vec dotRows(bool pairs, const float *q, const float *k, int64_t length
     Vec acc = 0;
     for (int64_t d = 0; d < length; d += 16)
       acc = pairs ? addPairs(acc, load(q + d), load(k + d)) : acc + load(q + d) * load(k + d);
+    inOrder();
     return acc;
   } else {
     constexpr int Rows = 16 / Width;
     return foldHalves<2 * Width>(dotRows<2 * Width>(pairs, q, k, length),
                                  dotRows<2 * Width>(pairs, q, k + Rows / 2 * length, length));
   }
-}
-
-// out[i] = Σ_j p[i][j] v[j] for Rows queries and the 16 · Chunks elements at column d.
-template <int Rows, int Chunks>
-TK_INLINE void addValues(const Cache &cache, const int32_t *blocks, int64_t head, int64_t begin,
-                         int64_t end, const float *p, int64_t dim, int64_t d, float *out) {
-  Vec acc[Rows][Chunks];
-#pragma unroll
-  for (int i = 0; i < Rows; ++i)
-#pragma unroll
-    for (int c = 0; c < Chunks; ++c)
-      acc[i][c] = 0;
-  for (int64_t j = begin; j < end;) {
-    int64_t stop = least(end, (j / TENON_BLOCK_TOKENS + 1) * TENON_BLOCK_TOKENS);
-    const char *v = cache.values(blocks[j / TENON_BLOCK_TOKENS], head) +
-                    j % TENON_BLOCK_TOKENS * cache.valueRowBytes() + d * elementBytes(cache.dtype);
-    for (; j < stop; ++j, v += cache.valueRowBytes())
-#pragma unroll
-      for (int c = 0; c < Chunks; ++c) {
-        Vec x = loadElements(cache.dtype, v + c * 16 * elementBytes(cache.dtype),
-                             least(16, cache.valueDim - d - 16 * c));
-#pragma unroll
-        for (int i = 0; i < Rows; ++i)
-          acc[i][c] = acc[i][c] + x * p[i * TK_SPAN + j % TK_SPAN];
-      }
-  }
-#pragma unroll
-  for (int i = 0; i < Rows; ++i)
-#pragma unroll
-    for (int c = 0; c < Chunks; ++c)
-      store(out + i * dim + d + 16 * c, acc[i][c]);
-}
-
-// The same for pairs of positions and 32 · Chunks elements; p holds bf16.
-template <int Rows, int Chunks>
-TK_INLINE void addValuePairs(const Cache &cache, const int32_t *blocks, int64_t head, int64_t begin,
-                             int64_t end, const float *p, int64_t dim, int64_t d, float *out) {
-  Vec acc[Rows][2 * Chunks];
-#pragma unroll
-  for (int i = 0; i < Rows; ++i)
-#pragma unroll
-    for (int c = 0; c < 2 * Chunks; ++c)
-      acc[i][c] = 0;
-  for (int64_t j = begin / 2 * 2; j < end;) {
-    int64_t stop = least(end, (j / TENON_BLOCK_TOKENS + 1) * TENON_BLOCK_TOKENS);
-    const char *v = cache.values(blocks[j / TENON_BLOCK_TOKENS], head) +
-                    j % TENON_BLOCK_TOKENS * cache.valueRowBytes() + d * 2;
-    for (; j < stop; j += 2, v += 2 * cache.valueRowBytes()) {
-      bool hasLow = j >= begin, hasHigh = j + 1 < end; // what was never written may be NaN
-#pragma unroll
-      for (int c = 0; c < Chunks; ++c) {
-        PairVec low = hasLow ? loadAs<PairVec>(v + 64 * c) : (PairVec)0;
-        PairVec high = hasHigh ? loadAs<PairVec>(v + cache.valueRowBytes() + 64 * c) : (PairVec)0;
-        Vec x = pairLow(low, high), y = pairHigh(low, high);
-#pragma unroll
-        for (int i = 0; i < Rows; ++i) {
-          Vec weight = p[i * TK_SPAN + j % TK_SPAN / 2];
-          acc[i][2 * c] = addPairs(acc[i][2 * c], x, weight);
-          acc[i][2 * c + 1] = addPairs(acc[i][2 * c + 1], y, weight);
-        }
-      }
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < Rows; ++i)
-#pragma unroll
-    for (int c = 0; c < 2 * Chunks; ++c)
-      store(out + i * dim + d + 16 * c, acc[i][c]);
 }
 
 // What one row needs of its shape, and its part of scratch.
@@ -152,7 +77,8 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
   int64_t width = tk_value_dim(s.head_dim, s.value_dim), valueDim = tk_round_up(width, 16);
   int64_t position = lastVisible(s, batch, row);
   int64_t first = s.window ? most(0, position - s.window + 1) : 0;
-  Cache cache = {(char *)pool, s.kv_heads, s.head_dim, s.kv_dtype, width, s.values_in_keys};
+  Cache cache = {(char *)pool, keyBlockCount(s, env), s.kv_heads, s.head_dim, s.kv_dtype,
+                 width,        s.values_in_keys};
   float *q = (float *)env->scratch;
   float *acc = q + group * dim, *spanAcc = acc + group * valueDim;
   float *keys = spanAcc + group * valueDim;
@@ -192,6 +118,82 @@ TK_INLINE void setQuery(const RowAttention &a, int64_t i, const float *q) {
   }
 }
 
+// out[i] = Σ_j p[i][j] v[j] for Rows queries and the 16 · Chunks elements at column d.
+template <int Rows, int Chunks>
+TK_INLINE void addValues(const RowAttention &a, int64_t begin, int64_t end, const float *p,
+                         int64_t d, float *out) {
+  const Cache &cache = a.cache;
+  Vec acc[Rows][Chunks];
+#pragma unroll
+  for (int i = 0; i < Rows; ++i)
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c)
+      acc[i][c] = 0;
+  for (int64_t j = begin; j < end;) {
+    int64_t block = j / TENON_BLOCK_TOKENS, stop = least(end, (block + 1) * TENON_BLOCK_TOKENS);
+    const char *v = cache.values(a.blocks[block], a.head) +
+                    j % TENON_BLOCK_TOKENS * cache.valueRowBytes() + d * elementBytes(cache.dtype);
+    for (; j < stop; ++j, v += cache.valueRowBytes())
+#pragma unroll
+      for (int c = 0; c < Chunks; ++c) {
+        Vec x = loadElements(cache.dtype, v + c * 16 * elementBytes(cache.dtype),
+                             least(16, cache.valueDim - d - 16 * c));
+#pragma unroll
+        for (int i = 0; i < Rows; ++i)
+          acc[i][c] = acc[i][c] + x * p[i * TK_SPAN + j % TK_SPAN];
+      }
+  }
+#pragma unroll
+  for (int i = 0; i < Rows; ++i)
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c)
+      store(out + i * a.valueDim + d + 16 * c, acc[i][c]);
+}
+
+// The same for pairs of positions and 32 · Chunks elements; p holds bf16.
+template <int Rows, int Chunks>
+TK_INLINE void addValuePairs(const RowAttention &a, int64_t begin, int64_t end, const float *p,
+                             int64_t d, float *out) {
+  const Cache &cache = a.cache;
+  Vec acc[Rows][2 * Chunks];
+#pragma unroll
+  for (int i = 0; i < Rows; ++i)
+#pragma unroll
+    for (int c = 0; c < 2 * Chunks; ++c)
+      acc[i][c] = 0;
+  for (int64_t j = begin / 2 * 2; j < end;) {
+    int64_t block = j / TENON_BLOCK_TOKENS, stop = least(end, (block + 1) * TENON_BLOCK_TOKENS);
+    const char *v = cache.values(a.blocks[block], a.head) +
+                    j % TENON_BLOCK_TOKENS * cache.valueRowBytes() + d * 2;
+    for (; j < stop; j += 2, v += 2 * cache.valueRowBytes()) {
+      bool hasLow = j >= begin, hasHigh = j + 1 < end; // what was never written may be NaN
+      PairVec low[Chunks], high[Chunks];
+#pragma unroll
+      for (int c = 0; c < Chunks; ++c)
+        low[c] = hasLow ? loadAs<PairVec>(v + 64 * c) : (PairVec)0;
+#pragma unroll
+      for (int c = 0; c < Chunks; ++c)
+        high[c] = hasHigh ? loadAs<PairVec>(v + cache.valueRowBytes() + 64 * c) : (PairVec)0;
+      inOrder();
+#pragma unroll
+      for (int c = 0; c < Chunks; ++c) {
+        Vec x = pairLow(low[c], high[c]), y = pairHigh(low[c], high[c]);
+#pragma unroll
+        for (int i = 0; i < Rows; ++i) {
+          Vec weight = p[i * TK_SPAN + j % TK_SPAN / 2];
+          acc[i][2 * c] = addPairs(acc[i][2 * c], x, weight);
+          acc[i][2 * c + 1] = addPairs(acc[i][2 * c + 1], y, weight);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < Rows; ++i)
+#pragma unroll
+    for (int c = 0; c < 2 * Chunks; ++c)
+      store(out + i * a.valueDim + d + 16 * c, acc[i][c]);
+}
+
 // Σ p v of queries i .. i + Rows - 1, as many columns at a time as the registers hold.
 template <int Rows>
 TK_INLINE void spanValues(const RowAttention &a, int64_t i, int64_t begin, int64_t end) {
@@ -201,15 +203,15 @@ TK_INLINE void spanValues(const RowAttention &a, int64_t i, int64_t begin, int64
   float *out = a.spanAcc + i * dim;
   if (a.pairs) {
     for (; d + 64 <= dim; d += 64)
-      addValuePairs<Rows, 2>(a.cache, a.blocks, a.head, begin, end, p, dim, d, out);
+      addValuePairs<Rows, 2>(a, begin, end, p, d, out);
     for (; d < dim; d += 32)
-      addValuePairs<Rows, 1>(a.cache, a.blocks, a.head, begin, end, p, dim, d, out);
+      addValuePairs<Rows, 1>(a, begin, end, p, d, out);
     return;
   }
   for (; d + 16 * Wide <= dim; d += 16 * Wide)
-    addValues<Rows, Wide>(a.cache, a.blocks, a.head, begin, end, p, dim, d, out);
+    addValues<Rows, Wide>(a, begin, end, p, d, out);
   for (; d < dim; d += 16)
-    addValues<Rows, 1>(a.cache, a.blocks, a.head, begin, end, p, dim, d, out);
+    addValues<Rows, 1>(a, begin, end, p, d, out);
 }
 
 // One span into spanAcc (not divided by the sum), spanMax, spanSum.

@@ -8,6 +8,7 @@ namespace {
 
 struct Cache {
   char *pool;
+  int64_t blocks; // of the whole pool
   int64_t kvHeads, headDim;
   int32_t dtype;
   int64_t valueDim;
@@ -17,18 +18,15 @@ struct Cache {
   __attribute__((always_inline)) int64_t valueRowBytes() const {
     return valuesInKeys ? rowBytes() : valueDim * elementBytes(dtype);
   }
-  __attribute__((always_inline)) int64_t blockBytes() const {
-    return TENON_BLOCK_TOKENS * kvHeads * (rowBytes() + (valuesInKeys ? 0 : valueRowBytes()));
-  }
   // The TENON_BLOCK_TOKENS keys (or values) of a head in a physical block.
   __attribute__((always_inline)) char *keys(int64_t block, int64_t head) const {
-    return pool + block * blockBytes() + head * TENON_BLOCK_TOKENS * rowBytes();
+    return pool + (head * blocks + block) * TENON_BLOCK_TOKENS * rowBytes();
   }
   __attribute__((always_inline)) char *values(int64_t block, int64_t head) const {
     if (valuesInKeys)
       return keys(block, head);
-    return pool + block * blockBytes() +
-           TENON_BLOCK_TOKENS * (kvHeads * rowBytes() + head * valueRowBytes());
+    return pool + TENON_BLOCK_TOKENS *
+                      (kvHeads * blocks * rowBytes() + (head * blocks + block) * valueRowBytes());
   }
 };
 
@@ -42,6 +40,10 @@ TK_INLINE const int32_t *keyBlocksOf(const tk_attention_shape &s, const tenon_ba
                                      int64_t sequence) {
   return s.keys == TK_KEYS_MEMORY ? batch.memory_table + sequence * batch.memory_max_blocks
                                   : blocksOf(batch, sequence);
+}
+
+TK_INLINE int64_t keyBlockCount(const tk_attention_shape &s, const tenon_env *env) {
+  return s.keys == TK_KEYS_MEMORY ? env->memory_blocks : env->cache_blocks;
 }
 
 // The last position that a token sees.

@@ -1,13 +1,18 @@
-// One tile of a packed matrix (16 outputs) times some rows of activations: acc[row][16].
+// Tiles of a packed matrix (16 outputs each) times some rows of activations: acc[row][16].
 //
-// Activation rows lie in scratch:
-//   for f32, bf16 and f16 weights: f32, one row after another, padded with zeros to a multiple of
-//   32; for quantised weights: [group of 32 columns][row] of `Codes`, so that one group of all rows
-//   is one run.
+// Activation rows lie in scratch one after another: for f32, bf16 and f16 weights as f32, padded
+// with zeros to a multiple of 32; for quantised weights as codes (`CodeRow`).
 //
 // A row's sums are formed in the same order however many rows there are, so its result never
-// depends on them. One row streams the weights from memory (decode); more rows unpack a group once
-// for all.
+// depends on them. One row streams the weights from memory (decode). With a few rows a group stays
+// in registers while all of them pass. With AVX-512 and many rows a run of groups of two tiles is
+// unpacked once and multiplied with 4 rows at a time, whose sums stay in registers: a load feeds
+// more than one product.
+//
+//              tile 0      tile 1
+//   row 0    [16 sums]   [16 sums]        a step reads a line of each tile and
+//   ...                                   4 codes of each row, for 8 integer dots
+//   row 3    [16 sums]   [16 sums]
 #ifndef TENON_KERNELS_DOT_H
 #define TENON_KERNELS_DOT_H
 
@@ -15,14 +20,22 @@
 
 namespace {
 
-// 32 activations x ≈ scale · code.
-struct Codes {
-  int8_t code[TK_GROUP];
-  float scale;
-  float scaledSum;        // scale · Σ code, for the weights' minimum
-  int32_t corrections[2]; // -128 · Σ code of each half, for weights stored with a bias of 128
+// A row of activations x ≈ scale · code, with one scale for each group of 32. In scratch: all
+// codes, then the four numbers of each group.
+struct CodeRow {
+  const int8_t *codes; // [groups][32]
+  const float *scale;
+  const float *scaledSum;     // scale · Σ code, for the weights' minimum
+  const int32_t *correction;  // -128 · Σ code, for weights stored with a bias of 128; of the first
+  const int32_t *correction2; // half, and of the second, where halves have scales of their own
 };
-static_assert(sizeof(Codes) == TK_ACTIVATION_GROUP_BYTES, "as scratch is sized");
+static_assert(TK_ACTIVATION_GROUP_BYTES == TK_GROUP + 4 * 4, "as scratch is sized");
+
+TK_INLINE CodeRow codeRow(const char *row, int64_t groups) {
+  const float *numbers = (const float *)(row + groups * TK_GROUP);
+  return {(const int8_t *)row, numbers, numbers + groups, (const int32_t *)(numbers + 2 * groups),
+          (const int32_t *)(numbers + 3 * groups)};
+}
 
 // How far ahead of a streamed weight its line is asked for.
 constexpr int64_t PrefetchBytes = 9 * 1024;
@@ -72,73 +85,192 @@ TK_INLINE void loadCodes(int32_t format, const uint8_t *group, int part, ILanes 
   }
 }
 
-// acc + the group's products.
+// acc + the products of group g.
 TK_INLINE FLanes addGroup(int32_t format, FLanes acc, const ILanes *w, const GroupScales &scales,
-                          const Codes &x) {
+                          const CodeRow &x, int64_t g) {
+  const int8_t *codes = x.codes + g * TK_GROUP;
+  bool halves = tk_has_halves(format);
   ILanes low, high;
   if (tk_has_nibbles(format)) {
-    low = dotUnsigned<4>(w, x.code);
-    high = dotUnsigned<4>(w + 4, x.code + 16);
+    low = dotUnsigned<4>(w, codes);
+    high = dotUnsigned<4>(w + 4, codes + 16);
   } else if (format == TK_U8M) {
-    low = dotUnsigned<8>(w, x.code);
-    high = dotUnsigned<8>(w + 4, x.code + 16);
+    low = dotUnsigned<8>(w, codes);
+    high = dotUnsigned<8>(w + 4, codes + 16);
   } else {
-    low = dotBiased(w, x.code, x.corrections[0]);
-    high = dotBiased(w + 4, x.code + 16, x.corrections[1]);
+    low = dotBiased(w, codes, x.correction[g]);
+    high = dotBiased(w + 4, codes + 16, halves ? x.correction2[g] : 0);
   }
-  if (tk_has_halves(format)) {
-    acc = acc + __builtin_convertvector(low, FLanes) * (scales.low * x.scale);
-    acc = acc + __builtin_convertvector(high, FLanes) * (scales.high * x.scale);
+  float scale = x.scale[g];
+  if (halves) {
+    acc = acc + __builtin_convertvector(low, FLanes) * (scales.low * scale);
+    acc = acc + __builtin_convertvector(high, FLanes) * (scales.high * scale);
     if (tk_has_min(format)) {
-      float unit = x.scale * (-1.0f / 128); // of corrections: x.scale · Σ code of a half
-      acc = acc + scales.min * (unit * (float)x.corrections[0]);
-      acc = acc + scales.highMin * (unit * (float)x.corrections[1]);
+      float unit = scale * (-1.0f / 128); // of corrections: scale · Σ code of a half
+      acc = acc + scales.min * (unit * (float)x.correction[g]);
+      acc = acc + scales.highMin * (unit * (float)x.correction2[g]);
     }
     return acc;
   }
-  acc = acc + __builtin_convertvector(low + high, FLanes) * (scales.low * x.scale);
+  acc = acc + __builtin_convertvector(low + high, FLanes) * (scales.low * scale);
   if (tk_has_min(format))
-    acc = acc + scales.min * x.scaledSum;
+    acc = acc + scales.min * x.scaledSum[g];
   return acc;
 }
 
-TK_INLINE void dotQuantised(int32_t format, int64_t cols, const uint8_t *tile, const Codes *x,
-                            int64_t count, float *acc) {
+// One row.
+TK_INLINE void dotQuantisedRow(int32_t format, int64_t cols, const uint8_t *tile, const char *row,
+                               float *acc) {
   int64_t groups = (cols + TK_GROUP - 1) / TK_GROUP, groupBytes = tk_group_bytes(format);
-  if (count == 1) {
-    FLanes sums[Parts];
+  CodeRow x = codeRow(row, groups);
+  FLanes sums[Parts];
 #pragma unroll
-    for (int p = 0; p < Parts; ++p)
-      sums[p] = 0;
-    for (int64_t g = 0; g < groups; ++g) {
-      const uint8_t *group = tile + g * groupBytes;
-      prefetch(group, groupBytes);
+  for (int p = 0; p < Parts; ++p)
+    sums[p] = 0;
+  for (int64_t g = 0; g < groups; ++g) {
+    const uint8_t *group = tile + g * groupBytes;
+    prefetch(group, groupBytes);
 #pragma unroll
-      for (int p = 0; p < Parts; ++p) {
-        ILanes w[8];
-        loadCodes(format, group, p, w);
-        sums[p] = addGroup(format, sums[p], w, loadScales(format, group, p), x[g]);
-      }
+    for (int p = 0; p < Parts; ++p) {
+      ILanes w[8];
+      loadCodes(format, group, p, w);
+      sums[p] = addGroup(format, sums[p], w, loadScales(format, group, p), x, g);
     }
-#pragma unroll
-    for (int p = 0; p < Parts; ++p)
-      storeAs(acc + p * Lanes, sums[p]);
-    return;
   }
+#pragma unroll
+  for (int p = 0; p < Parts; ++p)
+    storeAs(acc + p * Lanes, sums[p]);
+}
+
+// A few rows of one tile: a group stays in registers while all rows pass.
+TK_INLINE void dotQuantisedFew(int32_t format, int64_t cols, const uint8_t *tile, const char *rows,
+                               int64_t count, float *acc) {
+  int64_t groups = (cols + TK_GROUP - 1) / TK_GROUP, groupBytes = tk_group_bytes(format);
+  int64_t rowBytes = groups * TK_ACTIVATION_GROUP_BYTES;
   for (int64_t r = 0; r < count; ++r)
     store(acc + 16 * r, (Vec)0.0f);
   for (int64_t g = 0; g < groups; ++g)
     for (int p = 0; p < Parts; ++p) {
       const uint8_t *group = tile + g * groupBytes;
+      prefetch(group, groupBytes);
       ILanes w[8];
       loadCodes(format, group, p, w);
       GroupScales scales = loadScales(format, group, p);
       for (int64_t r = 0; r < count; ++r) {
         float *sums = acc + 16 * r + p * Lanes;
-        storeAs(sums, addGroup(format, loadAs<FLanes>(sums), w, scales, x[g * count + r]));
+        CodeRow x = codeRow(rows + r * rowBytes, groups);
+        storeAs(sums, addGroup(format, loadAs<FLanes>(sums), w, scales, x, g));
       }
     }
 }
+
+// ── many rows, in registers of 16 outputs ──────────────────────────────────────────────────────
+#if TK_LANES == 16
+
+// A group of a tile, ready for many rows.
+struct UnpackedGroup {
+  ILanes codes[8];
+  GroupScales scales;
+};
+
+// sums + the products of `count` groups from group g on, for Rows rows and Tiles tiles;
+// w[group][tile].
+template <int Rows, int Tiles>
+TK_INLINE void addGroups(int32_t format, const UnpackedGroup *w, int64_t g, int64_t count,
+                         const CodeRow *x, FLanes sums[Rows][Tiles]) {
+  for (int64_t end = g + count; g < end; ++g, w += Tiles) {
+    // All dots of a step before the next one: each line of weights is loaded once.
+    ILanes dots[2][Rows][Tiles];
+    bool halves = tk_has_halves(format), biased = format == TK_S8 || format == TK_S8G16;
+#pragma unroll
+    for (int s = 0; s < 8; ++s) {
+      int half = halves && s >= 4 ? 1 : 0;
+#pragma unroll
+      for (int r = 0; r < Rows; ++r) {
+        ILanes codes = broadcast4(x[r].codes + g * TK_GROUP + 4 * s);
+        int32_t first = !biased ? 0 : half ? x[r].correction2[g] : x[r].correction[g];
+#pragma unroll
+        for (int t = 0; t < Tiles; ++t)
+          dots[half][r][t] = dpbusd(s == 0 || (halves && s == 4) ? (ILanes)first : dots[half][r][t],
+                                    w[t].codes[s], codes);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) {
+      float scale = x[r].scale[g];
+#pragma unroll
+      for (int t = 0; t < Tiles; ++t) {
+        const GroupScales &ws = w[t].scales;
+        FLanes &acc = sums[r][t];
+        acc = acc + __builtin_convertvector(dots[0][r][t], FLanes) * (ws.low * scale);
+        if (halves)
+          acc = acc + __builtin_convertvector(dots[1][r][t], FLanes) * (ws.high * scale);
+        if (tk_has_min(format) && halves) {
+          float unit = scale * (-1.0f / 128);
+          acc = acc + ws.min * (unit * (float)x[r].correction[g]);
+          acc = acc + ws.highMin * (unit * (float)x[r].correction2[g]);
+        } else if (tk_has_min(format)) {
+          acc = acc + ws.min * x[r].scaledSum[g];
+        }
+      }
+    }
+  }
+}
+
+template <int Rows, int Tiles>
+TK_INLINE void addRows(int32_t format, int64_t groups, const UnpackedGroup *w, int64_t g,
+                       int64_t count, const char *rows, float *const *acc) {
+  CodeRow x[Rows];
+  FLanes sums[Rows][Tiles];
+#pragma unroll
+  for (int r = 0; r < Rows; ++r) {
+    x[r] = codeRow(rows + r * groups * TK_ACTIVATION_GROUP_BYTES, groups);
+#pragma unroll
+    for (int t = 0; t < Tiles; ++t)
+      sums[r][t] = g == 0 ? (FLanes)0.0f : loadAs<FLanes>(acc[t] + 16 * r);
+  }
+  addGroups<Rows, Tiles>(format, w, g, count, x, sums);
+#pragma unroll
+  for (int r = 0; r < Rows; ++r)
+#pragma unroll
+    for (int t = 0; t < Tiles; ++t)
+      storeAs(acc[t] + 16 * r, sums[r][t]);
+}
+
+// Groups that are unpacked at a time: with their rows they fit the first cache.
+constexpr int64_t RunGroups = 12;
+// Fewer rows are not worth unpacking for.
+constexpr int64_t ManyRows = 16;
+
+// Many rows of two tiles.
+TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *const *tiles,
+                                const char *rows, int64_t count, float *const *acc) {
+  constexpr int Rows = 4;
+  int64_t groups = (cols + TK_GROUP - 1) / TK_GROUP, groupBytes = tk_group_bytes(format);
+  int64_t rowBytes = groups * TK_ACTIVATION_GROUP_BYTES;
+  alignas(64) UnpackedGroup w[RunGroups][2];
+  for (int64_t g = 0; g < groups; g += RunGroups) {
+    int64_t run = least(RunGroups, groups - g);
+    for (int64_t i = 0; i < run; ++i)
+#pragma unroll
+      for (int t = 0; t < 2; ++t) {
+        const uint8_t *group = tiles[t] + (g + i) * groupBytes;
+        loadCodes(format, group, 0, w[i][t].codes);
+        w[i][t].scales = loadScales(format, group, 0);
+      }
+    int64_t r = 0;
+    for (; r + Rows <= count; r += Rows) {
+      float *out[] = {acc[0] + 16 * r, acc[1] + 16 * r};
+      addRows<Rows, 2>(format, groups, w[0], g, run, rows + r * rowBytes, out);
+    }
+    for (; r < count; ++r) {
+      float *out[] = {acc[0] + 16 * r, acc[1] + 16 * r};
+      addRows<1, 2>(format, groups, w[0], g, run, rows + r * rowBytes, out);
+    }
+  }
+}
+
+#endif // TK_LANES == 16
 
 // ── floating-point weights ─────────────────────────────────────────────────────────────────────
 
@@ -208,13 +340,20 @@ TK_INLINE void dotFloats(int32_t format, int64_t cols, const uint8_t *tile, cons
     dotFloatRows<1, Parts>(format, cols, tile, 0, x + r * stride, stride, acc + 16 * r);
 }
 
-// acc[count][16]
-TK_INLINE void dotTile(int32_t format, int64_t cols, const uint8_t *tile, const char *rows,
-                       int64_t count, float *acc) {
-  if (tk_is_quantised(format))
-    dotQuantised(format, cols, tile, (const Codes *)rows, count, acc);
-  else
-    dotFloats(format, cols, tile, (const float *)rows, count, acc);
+// acc[t][count][16] of two tiles; with the same acc twice, of one.
+TK_INLINE void dotTiles(int32_t format, int64_t cols, const uint8_t *const *tiles, const char *rows,
+                        int64_t count, float *const *acc) {
+#if TK_LANES == 16
+  if (tk_is_quantised(format) && count >= ManyRows)
+    return dotQuantisedRows(format, cols, tiles, rows, count, acc);
+#endif
+  for (int t = 0; t < (acc[0] == acc[1] ? 1 : 2); ++t)
+    if (tk_is_quantised(format) && count == 1)
+      dotQuantisedRow(format, cols, tiles[t], rows, acc[t]);
+    else if (tk_is_quantised(format))
+      dotQuantisedFew(format, cols, tiles[t], rows, count, acc[t]);
+    else
+      dotFloats(format, cols, tiles[t], (const float *)rows, count, acc[t]);
 }
 
 } // namespace

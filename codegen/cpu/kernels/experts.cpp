@@ -50,16 +50,11 @@ TK_INLINE void sortPairs(const ExpertPairs &pairs, const float *choice, int64_t 
 TK_INLINE void prepareExpertRows(Product p, const ExpertPairs &pairs, const float *x,
                                  const int32_t *order, int64_t count, char *rows, float *spare) {
   const tk_expert_linear_shape &s = pairs.s;
-  int64_t stride = tk_round_up(p.cols, TK_GROUP);
+  int64_t stride = tk_scratch_row_bytes(p.format, p.cols);
   for (int64_t i = 0; i < count; ++i) {
     int64_t token = order[i] / s.slots, slot = order[i] % s.slots;
     p.x = x + token * s.x_stride + (s.shared ? 0 : slot * p.cols);
-    if (tk_is_quantised(p.format)) {
-      prepareFloats(p, 0, spare);
-      quantise(p.cols, spare, (Codes *)rows + i, count);
-    } else {
-      prepareFloats(p, 0, (float *)rows + i * stride);
-    }
+    prepareRow(p, 0, rows + i * stride, spare);
   }
 }
 
@@ -83,7 +78,7 @@ TK_KERNEL(tk_expert_linear) {
   int64_t matrix = tk_packed_bytes(s.format, s.out_cols, s.cols);
   int64_t tiles = (s.out_cols + 15) / 16;
   float *spare = (float *)env->scratch;
-  char *rows = env->scratch + tk_scratch_row_bytes(TK_F32, s.cols);
+  char *rows = env->scratch + tk_spare_row_bytes(s.cols);
   int32_t *order = (int32_t *)(env->scratch + tk_product_scratch(s.format, s.cols, 0, 1));
   int64_t capacity = s.slots > TK_EXPERT_PAIRS ? s.slots : TK_EXPERT_PAIRS;
   ExpertPairs pairs = {s, order, order + capacity};
@@ -106,39 +101,47 @@ TK_KERNEL(tk_expert_linear) {
     }
     int64_t begin = total * env->thread / env->threads;
     int64_t end = total * (env->thread + 1) / env->threads, at = 0;
-    forEachBlock([&](int64_t e, int64_t i, int64_t count, int64_t cost)
-                     __attribute__((always_inline)) {
-                       // A piece belongs to whose share its beginning lies in.
-                       int64_t from = begin <= at ? 0 : (begin - at + cost - 1) / cost;
-                       int64_t to = end <= at ? 0 : least(tiles, (end - at + cost - 1) / cost);
-                       at += tiles * cost;
-                       if (from >= to)
-                         return;
-                       prepareExpertRows(p, pairs, x, order + i, count, rows, spare);
-                       for (int64_t t = from; t < to; ++t) {
-                         alignas(64) float acc[TK_ROW_BLOCK * 16], gate[TK_ROW_BLOCK * 16];
-                         int64_t c = 16 * t, n = least(16, s.out_cols - c);
-                         p.weight = weight + e * matrix;
-                         dotTile(p.format, p.cols, p.tile(t), rows, count, s.gated ? gate : acc);
-                         if (s.gated) {
-                           p.weight = up + e * matrix;
-                           dotTile(p.format, p.cols, p.tile(t), rows, count, acc);
-                         }
-                         const float *b = s.gated ? upBias : bias;
-                         for (int64_t r = 0; r < count; ++r) {
-                           Vec v = load(acc + 16 * r);
-                           if (s.bias)
-                             v = v + load(b + e * s.out_cols + c, n);
-                           if (s.gated) {
-                             Vec g = load(gate + 16 * r);
-                             if (s.bias)
-                               g = g + load(bias + e * s.out_cols + c, n);
-                             v = activate(s.activation, g) * v;
-                           }
-                           int64_t token = order[i + r] / s.slots, slot = order[i + r] % s.slots;
-                           store(out + token * s.out_stride + slot * s.out_cols + c, v, n);
-                         }
-                       }
-                     });
+    forEachBlock([&](int64_t e, int64_t i, int64_t count,
+                     int64_t cost) __attribute__((always_inline)) {
+      // A piece belongs to whose share its beginning lies in.
+      int64_t from = begin <= at ? 0 : (begin - at + cost - 1) / cost;
+      int64_t to = end <= at ? 0 : least(tiles, (end - at + cost - 1) / cost);
+      at += tiles * cost;
+      if (from >= to)
+        return;
+      prepareExpertRows(p, pairs, x, order + i, count, rows, spare);
+      // Two tiles at a time: of gate and up, or neighbours.
+      for (int64_t t = from; t < to; t += s.gated ? 1 : 2) {
+        alignas(64) float acc[2][TK_ROW_BLOCK * 16];
+        int64_t next = least(t + 1, to - 1);
+        float *const both[] = {acc[0], acc[s.gated || next > t ? 1 : 0]};
+        p.weight = weight + e * matrix;
+        const uint8_t *tiles[] = {p.tile(t), p.tile(next)};
+        if (s.gated) {
+          p.weight = up + e * matrix;
+          tiles[1] = p.tile(t);
+        }
+        dotTiles(p.format, p.cols, tiles, rows, count, both);
+        for (int64_t r = 0; r < count; ++r) {
+          int64_t token = order[i + r] / s.slots, slot = order[i + r] % s.slots;
+          float *o = out + token * s.out_stride + slot * s.out_cols;
+          auto biased = [&](const float *bias, int half, int64_t c) __attribute__((always_inline)) {
+            Vec v = load(acc[half] + 16 * r);
+            if (s.bias)
+              v = v + load(bias + e * s.out_cols + c, least(16, s.out_cols - c));
+            return v;
+          };
+          int64_t c = 16 * t;
+          if (s.gated) {
+            Vec g = biased(bias, 0, c), u = biased(upBias, 1, c);
+            store(o + c, activate(s.activation, g) * u, least(16, s.out_cols - c));
+            continue;
+          }
+          for (int half = 0; half < 2 && t + half < to; ++half)
+            store(o + c + 16 * half, biased(bias, half, c + 16 * half),
+                  least(16, s.out_cols - c - 16 * half));
+        }
+      }
+    });
   }
 }

@@ -42,13 +42,13 @@ TK_KERNEL(tk_gated_mlp) {
                                         finish(r + i, c + j, load(g.data + i * g.stride + j),
                                                load(u.data + i * u.stride + j));
                                   });
-  forEachTile(p, rowCount, s.out_cols, env,
-              [&](int64_t r, const char *rows, int64_t count, int64_t c)
-                  __attribute__((always_inline)) {
-                    alignas(64) float g[TK_ROW_BLOCK * 16], u[TK_ROW_BLOCK * 16];
-                    dotColumns(p, c, rows, count, g);
-                    dotColumns(p, up + c, rows, count, u);
-                    for (int64_t i = 0; i < count; ++i)
-                      finish(r + i, c, load(g + 16 * i), load(u + 16 * i));
-                  });
+  forEachTile<16>(p, rowCount, s.out_cols, env,
+                  [&](int64_t r, const char *rows, int64_t count, int64_t c)
+                      __attribute__((always_inline)) {
+                        alignas(64) float g[TK_ROW_BLOCK * 16], u[TK_ROW_BLOCK * 16];
+                        float *const both[] = {g, u};
+                        dotColumns(p, c, up + c, rows, count, both);
+                        for (int64_t i = 0; i < count; ++i)
+                          finish(r + i, c, load(g + 16 * i), load(u + 16 * i));
+                      });
 }

@@ -85,6 +85,32 @@ TK_INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 TK_INLINE Vec greater(Vec a, Vec b) { return a > b ? a : b; }
 
+// Of each chunk of `Width` lanes of a and of b the first half, those of a before those of b; and
+// the second halves.
+template <int Width, class V> TK_INLINE V lowHalves(V a, V b) {
+  if constexpr (Width == 16)
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  else if constexpr (Width == 8)
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+  else if constexpr (Width == 4)
+    return __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29);
+  else
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+}
+template <int Width, class V> TK_INLINE V highHalves(V a, V b) {
+  if constexpr (Width == 16)
+    return __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
+                                   31);
+  else if constexpr (Width == 8)
+    return __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30,
+                                   31);
+  else if constexpr (Width == 4)
+    return __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30,
+                                   31);
+  else
+    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+}
+
 TK_INLINE IVec bitsOf(Vec v) { return __builtin_bit_cast(IVec, v); }
 TK_INLINE Vec floatOf(IVec v) { return __builtin_bit_cast(Vec, v); }
 TK_INLINE float floatOf(uint32_t v) { return __builtin_bit_cast(float, v); }

@@ -6,6 +6,7 @@ TK_KERNEL(tk_kv_append) {
   const float *k = (const float *)io[0], *v = s.values_in_keys ? nullptr : (const float *)io[1];
   int64_t valueDim = tk_value_dim(s.head_dim, s.value_dim);
   Cache cache = {(char *)io[s.values_in_keys ? 1 : 2],
+                 s.memory ? env->memory_blocks : env->cache_blocks,
                  s.kv_heads,
                  s.head_dim,
                  s.kv_dtype,

@@ -40,12 +40,14 @@ TK_KERNEL(tk_linear) {
                                       for (int64_t j = 0; j < cols; j += 16)
                                         finish(r + i, c + j, load(m.data + i * m.stride + j));
                                   });
-  forEachTile(p, rowCount, s.out_cols, env,
-              [&](int64_t r, const char *rows, int64_t count, int64_t c)
-                  __attribute__((always_inline)) {
-                    alignas(64) float acc[TK_ROW_BLOCK * 16];
-                    dotColumns(p, c, rows, count, acc);
-                    for (int64_t i = 0; i < count; ++i)
-                      finish(r + i, c, load(acc + 16 * i));
-                  });
+  forEachTile<32>(p, rowCount, s.out_cols, env,
+                  [&](int64_t r, const char *rows, int64_t count, int64_t c)
+                      __attribute__((always_inline)) {
+                        alignas(64) float acc[2][TK_ROW_BLOCK * 16];
+                        float *const both[] = {acc[0], acc[1]};
+                        dotColumns(p, c, c + 16, rows, count, both);
+                        for (int64_t i = 0; i < count; ++i)
+                          for (int64_t t = 0; t < 2 && c + 16 * t < s.out_cols; ++t)
+                            finish(r + i, c + 16 * t, load(acc[t] + 16 * i));
+                      });
 }

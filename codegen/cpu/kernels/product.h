@@ -45,77 +45,132 @@ TK_INLINE void prepareFloats(const Product &p, int64_t row, float *out) {
     out[c] = 0;
 }
 
-// Codes in -127 .. 127 with one scale for each 32; groups lie `stride` apart.
-TK_INLINE void quantise(int64_t cols, const float *x, Codes *out, int64_t stride) {
-  const float magic = 0x1.8p23f; // adding it rounds to an integer
-  for (int64_t g = 0; g * TK_GROUP < cols; ++g) {
-    Vec a = load(x + g * TK_GROUP), b = load(x + g * TK_GROUP + 16);
-    IVec am = bitsOf(a) & 0x7fffffff, bm = bitsOf(b) & 0x7fffffff;
-    float largest = floatOf((uint32_t)__builtin_reduce_max(am > bm ? am : bm));
-    float inverse = largest > 0 ? 127.0f / largest : 0.0f;
-    IVec ai = bitsOf(a * inverse + magic) - (int32_t)bitsOf(magic);
-    IVec bi = bitsOf(b * inverse + magic) - (int32_t)bitsOf(magic);
-    Codes &codes = out[g * stride];
-    storeAs(codes.code, __builtin_convertvector(ai, ByteVec));
-    storeAs(codes.code + 16, __builtin_convertvector(bi, ByteVec));
-    int32_t low = __builtin_reduce_add(ai), high = __builtin_reduce_add(bi);
-    codes.scale = largest * (1.0f / 127.0f);
-    codes.scaledSum = codes.scale * (float)(low + high);
-    codes.corrections[0] = -128 * low;
-    codes.corrections[1] = -128 * high;
+// The bits of the largest magnitudes of 16 groups, as one vector. In integers a NaN is larger than
+// any number, and so is not lost.
+template <int Width = 1> TK_INLINE IVec largestOfGroups(const float *x) {
+  auto larger = [](IVec a, IVec b) __attribute__((always_inline)) { return a > b ? a : b; };
+  if constexpr (Width == 16) {
+    return larger(bitsOf(load(x)) & 0x7fffffff, bitsOf(load(x + 16)) & 0x7fffffff);
+  } else {
+    constexpr int64_t Half = 8 / Width * TK_GROUP;
+    IVec a = largestOfGroups<2 * Width>(x), b = largestOfGroups<2 * Width>(x + Half);
+    return larger(lowHalves<2 * Width>(a, b), highHalves<2 * Width>(a, b));
   }
 }
 
-// Rows first .. first + count - 1 as dot.h wants them; `spare` holds one row in f32.
+// Writes the codes of 16 groups; gives their sums, of all (`half` < 0) or of one half.
+template <int Width = 1>
+TK_INLINE IVec quantiseGroups(const float *x, const float *inverse, int8_t *codes, int half) {
+  if constexpr (Width == 16) {
+    const float magic = 0x1.8p23f; // adding it rounds to an integer
+    IVec a = bitsOf(load(x) * *inverse + magic) - (int32_t)bitsOf(magic);
+    IVec b = bitsOf(load(x + 16) * *inverse + magic) - (int32_t)bitsOf(magic);
+    storeAs(codes, __builtin_convertvector(a, ByteVec));
+    storeAs(codes + 16, __builtin_convertvector(b, ByteVec));
+    return half < 0 ? a + b : half == 0 ? a : b;
+  } else {
+    constexpr int64_t Half = 8 / Width;
+    IVec a = quantiseGroups<2 * Width>(x, inverse, codes, half);
+    IVec b = quantiseGroups<2 * Width>(x + Half * TK_GROUP, inverse + Half, codes + Half * TK_GROUP,
+                                       half);
+    return lowHalves<2 * Width>(a, b) + highHalves<2 * Width>(a, b);
+  }
+}
+
+// Codes in -127 .. 127 with one scale for each 32, as a CodeRow. x is padded with zeros to 16
+// groups.
+TK_INLINE void quantise(int32_t format, int64_t cols, const float *x, char *row) {
+  int64_t groups = (cols + TK_GROUP - 1) / TK_GROUP;
+  float *numbers = (float *)(row + groups * TK_GROUP);
+  for (int64_t g = 0; g < groups; g += 16) {
+    alignas(64) float inverse[16];
+    int8_t last[16 * TK_GROUP];
+    int64_t n = least(16, groups - g);
+    const float *from = x + g * TK_GROUP;
+    int8_t *codes = n < 16 ? last : (int8_t *)row + g * TK_GROUP;
+    Vec largest = floatOf(largestOfGroups(from));
+    store(inverse, largest > 0.0f ? 127.0f / largest : 0.0f);
+    Vec scale = largest * (1.0f / 127.0f);
+    IVec low, high = 0;
+    if (tk_has_halves(format)) {
+      low = quantiseGroups(from, inverse, codes, 0);
+      high = quantiseGroups(from, inverse, codes, 1);
+    } else {
+      low = quantiseGroups(from, inverse, codes, -1);
+    }
+    if (n < 16)
+      __builtin_memcpy(row + g * TK_GROUP, last, (size_t)(n * TK_GROUP));
+    store(numbers + g, scale, n);
+    store(numbers + groups + g, scale * __builtin_convertvector(low + high, Vec), n);
+    store(numbers + 2 * groups + g, floatOf(-128 * low), n);
+    store(numbers + 3 * groups + g, floatOf(-128 * high), n);
+  }
+}
+
+// One row as dot.h wants it; `spare` holds one row in f32.
+TK_INLINE void prepareRow(const Product &p, int64_t row, char *out, float *spare) {
+  if (!tk_is_quantised(p.format))
+    return prepareFloats(p, row, (float *)out);
+  prepareFloats(p, row, spare);
+  for (int64_t c = tk_round_up(p.cols, TK_GROUP); c < tk_round_up(p.cols, 16 * TK_GROUP); ++c)
+    spare[c] = 0;
+  quantise(p.format, p.cols, spare, out);
+}
+
+// Rows first .. first + count - 1.
 TK_INLINE void prepareRows(const Product &p, int64_t first, int64_t count, char *rows,
                            float *spare) {
-  int64_t stride = tk_round_up(p.cols, TK_GROUP);
-  for (int64_t r = 0; r < count; ++r) {
-    if (tk_is_quantised(p.format)) {
-      prepareFloats(p, first + r, spare);
-      quantise(p.cols, spare, (Codes *)rows + r, count);
-    } else {
-      prepareFloats(p, first + r, (float *)rows + r * stride);
-    }
-  }
+  int64_t stride = tk_scratch_row_bytes(p.format, p.cols);
+  for (int64_t r = 0; r < count; ++r)
+    prepareRow(p, first + r, rows + r * stride, spare);
 }
 
 // ── our own products ───────────────────────────────────────────────────────────────────────────
 
-// Columns c .. c + 15 of the product; a run that straddles two tiles is put together of both.
-// Columns past the last one are not meaningful.
-TK_INLINE void dotColumns(const Product &p, int64_t c, const char *rows, int64_t count,
-                          float *acc) {
-  int64_t shift = c % 16;
-  dotTile(p.format, p.cols, p.tile(c / 16), rows, count, acc);
-  if (shift == 0)
-    return;
-  alignas(64) float next[TK_ROW_BLOCK * 16];
-  if (c + 16 - shift < p.outCols)
-    dotTile(p.format, p.cols, p.tile(c / 16 + 1), rows, count, next);
-  for (int64_t r = 0; r < count; ++r)
-    for (int64_t i = 0; i < 16; ++i)
-      acc[16 * r + i] = i + shift < 16 ? acc[16 * r + i + shift] : next[16 * r + i + shift - 16];
+// Columns c .. c + 15 and d .. d + 15 of the product; a run that straddles two tiles is put
+// together of both. Columns past the last one are not meaningful; where d is past it too, only c is
+// computed.
+TK_INLINE void dotColumns(const Product &p, int64_t c, int64_t d, const char *rows, int64_t count,
+                          float *const *acc) {
+  bool both = d < p.outCols;
+  const uint8_t *tiles[] = {p.tile(c / 16), p.tile((both ? d : c) / 16)};
+  float *const to[] = {acc[0], both ? acc[1] : acc[0]};
+  dotTiles(p.format, p.cols, tiles, rows, count, to);
+  for (int t = 0; t < (both ? 2 : 1); ++t) {
+    int64_t first = t ? d : c, shift = first % 16;
+    if (shift == 0)
+      continue;
+    alignas(64) float next[TK_ROW_BLOCK * 16];
+    if (first + 16 - shift < p.outCols) {
+      const uint8_t *second[] = {p.tile(first / 16 + 1), p.tile(first / 16 + 1)};
+      float *const same[] = {next, next};
+      dotTiles(p.format, p.cols, second, rows, count, same);
+    }
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t i = 0; i < 16; ++i)
+        acc[t][16 * r + i] =
+            i + shift < 16 ? acc[t][16 * r + i + shift] : next[16 * r + i + shift - 16];
+  }
 }
 
-// Calls f(first row, rows, row count, first column) for each block of rows and 16 columns of this
-// thread's share of a product [rowCount, outCols].
-template <class F>
+// Calls f(first row, rows, row count, first column) for each block of rows and `Width` columns of
+// this thread's share of a product [rowCount, outCols].
+template <int Width, class F>
 TK_INLINE void forEachTile(const Product &p, int64_t rowCount, int64_t outCols,
                            const tenon_env *env, F f) {
-  int64_t tiles = (outCols + 15) / 16;
+  int64_t pieces = (outCols + Width - 1) / Width;
   bool byRow = rowCount >= 16 * (int64_t)env->threads;
   Range rowShare = byRow ? shareOf(rowCount, env) : Range{0, rowCount};
-  Range share = byRow ? Range{0, tiles} : shareOf(tiles, env);
+  Range share = byRow ? Range{0, pieces} : shareOf(pieces, env);
   if (share.begin == share.end)
     return;
   float *spare = (float *)env->scratch;
-  char *rows = env->scratch + tk_scratch_row_bytes(TK_F32, p.cols);
+  char *rows = env->scratch + tk_spare_row_bytes(p.cols);
   for (int64_t r = rowShare.begin; r < rowShare.end; r += TK_ROW_BLOCK) {
     int64_t count = least(TK_ROW_BLOCK, rowShare.end - r);
     prepareRows(p, r, count, rows, spare);
     for (int64_t t = share.begin; t < share.end; ++t)
-      f(r, rows, count, 16 * t);
+      f(r, rows, count, Width * t);
   }
 }
 

@@ -241,6 +241,7 @@ typedef struct tk_kv_append_shape {
   int32_t kv_dtype;       // tenon_dtype: f32, bf16, f16
   int32_t value_dim;      // 0: head_dim
   int32_t values_in_keys; // 1: v is the first elements of k, and is not stored; no v in io
+  int32_t memory;         // 1: the cache is that of cross-attention
 } tk_kv_append_shape;
 
 // ── tk_attention ───────────────────────────────────────────────────────────────────────────────
@@ -350,6 +351,11 @@ static inline int64_t tk_scratch_row_bytes(int32_t format, int64_t cols) {
   return tk_is_quantised(format) ? padded / TK_GROUP * TK_ACTIVATION_GROUP_BYTES : padded * 4;
 }
 
+// A row in f32, with zeros up to the 16 groups that are quantised at a time.
+static inline int64_t tk_spare_row_bytes(int64_t cols) {
+  return tk_round_up(cols, 16 * TK_GROUP) * 4;
+}
+
 // Rows and columns of one call of the runtime's matrix product.
 static inline int64_t tk_matmul_rows(int64_t cols) {
   int64_t rows = (1 << 18) / cols / 16 * 16;
@@ -362,8 +368,7 @@ static inline int64_t tk_matmul_cols(int64_t cols) {
 
 static inline int64_t tk_product_scratch(int32_t format, int64_t cols, int32_t matmul, int parts) {
   // Rows, and one row in f32 for the norm before it is quantised.
-  int64_t own =
-      TK_ROW_BLOCK * tk_scratch_row_bytes(format, cols) + tk_scratch_row_bytes(TK_F32, cols);
+  int64_t own = TK_ROW_BLOCK * tk_scratch_row_bytes(format, cols) + tk_spare_row_bytes(cols);
   if (!matmul || tk_is_quantised(format))
     return own;
   int64_t rows = tk_matmul_rows(cols), n = tk_matmul_cols(cols),

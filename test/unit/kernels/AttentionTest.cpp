@@ -42,7 +42,7 @@ protected:
     raw.block_table = batch.blockTable.data();
     raw.max_blocks = like.get().max_blocks;
     std::vector<char> pool(poolBytes(h, like), char(0xff));
-    tk_kv_append_shape shape = {h.kvHeads, h.dim, h.kvWidth(), h.kvWidth(), dtype, 0, 0};
+    tk_kv_append_shape shape = {h.kvHeads, h.dim, h.kvWidth(), h.kvWidth(), dtype, 0, 0, 0};
     runKernel(level().tk_kv_append, &shape, {k.data(), v.data(), pool.data()}, batch, 2);
     return pool;
   }
@@ -195,6 +195,7 @@ TEST_P(AttentionTest, Memory) {
     raw.memory_lengths = memory.lengths.data();
     raw.memory_table = memory.blockTable.data();
     raw.memory_max_blocks = memory.get().max_blocks;
+    const_cast<Batch &>(batch).memoryBlocks = memory.blocks();
   };
   Batch batch({queries, queries}, {0, 30});
   show(batch);
@@ -226,6 +227,7 @@ TEST_P(AttentionTest, Bidirectional) {
   raw.memory_lengths = batch.lengths.data();
   raw.memory_table = batch.blockTable.data();
   raw.memory_max_blocks = raw.max_blocks;
+  batch.memoryBlocks = batch.blocks();
   tk_attention_shape shape = attentionShape(h);
   shape.keys = TK_KEYS_MEMORY;
   std::vector<float> wanted = attend(shape, batch, q, pool);
@@ -343,7 +345,7 @@ TEST_P(AttentionTest, NarrowValues) {
         raw.block_table = history.blockTable.data();
         raw.max_blocks = batch.get().max_blocks;
         std::vector<char> apart(poolBytes(h, batch), char(0xff)), inKeys = apart;
-        tk_kv_append_shape append = {1, dim, dim, width, dtype, width, 0};
+        tk_kv_append_shape append = {1, dim, dim, width, dtype, width, 0, 0};
         runKernel(level().tk_kv_append, &append, {ragged.k.data(), v.data(), apart.data()}, history,
                   2);
         append.values_in_keys = 1;
@@ -509,7 +511,7 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
       tk_rope_shape ropeK = {h.kvHeads, h.dim, rotary, style, width, rotary, h.kvWidth(), 0};
       runKernel(level().tk_rope, &ropeQ, {q, angles.data(), rotated.data()}, batch);
       runKernel(level().tk_rope, &ropeK, {k, angles.data(), keys.data()}, batch);
-      tk_kv_append_shape append = {h.kvHeads, h.dim, h.kvWidth(), width, dtype, 0, 0};
+      tk_kv_append_shape append = {h.kvHeads, h.dim, h.kvWidth(), width, dtype, 0, 0, 0};
       runKernel(level().tk_kv_append, &append, {keys.data(), v, pool.data()}, batch);
       tk_rope_attention_shape shape = {
           attentionShape(h, dtype), width, width, rotary, style, rotary};

@@ -132,7 +132,7 @@ void runKernel(tenon_kernel *kernel, const void *shape, std::vector<const void *
   auto work = [&](int thread) {
     tenon_env env = {&batch.get(), &services, scratch[thread].get(),
                      thread,       threads,   batch.blocks(),
-                     &team,        nullptr,   0};
+                     &team,        nullptr,   batch.memoryBlocks};
     kernel(shape, const_cast<void *const *>(io.data()), &env);
   };
   for (int t = 1; t < threads; ++t)

@@ -74,6 +74,7 @@ public:
   int64_t blocks() const { return blockCount; }
 
   std::vector<int32_t> ids, positions, sequenceOf, starts, lengths, blockTable, scoredRows;
+  int64_t memoryBlocks = 0; // of the pool of cross-attention
 
 private:
   tenon_batch batch;

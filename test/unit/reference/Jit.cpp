@@ -125,7 +125,7 @@ Cache::Cache(const std::string &element, const Batch &batch, int64_t heads, int6
 
 int64_t Cache::offsetOf(int half, int32_t sequence, int32_t position, int64_t head,
                         int64_t d) const {
-  int64_t row = (batch.blockOf(sequence, position) * 2 + half) * heads + head;
+  int64_t row = (half * heads + head) * batch.blocks() + batch.blockOf(sequence, position);
   return ((row * TENON_BLOCK_TOKENS + position % TENON_BLOCK_TOKENS) * dim + d) * size;
 }
 

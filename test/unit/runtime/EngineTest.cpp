@@ -113,9 +113,10 @@ TEST_P(EngineTest, ComputesAnewWhatOutgrowsItsCache) {
   auto spoil = [&](const KvSequence &sequence) {
     for (int64_t layer = 0; layer < toy::layers; ++layer)
       for (int32_t block : sequence.blocks())
-        std::memset(engine.pool().base() +
-                        (layer * engine.pool().blocks() + block) * compiled.block_bytes,
-                    0x41, compiled.block_bytes);
+        for (int64_t half : {0, 1}) // one head, whose keys are as wide as its values
+          std::memset(engine.pool().base() + ((2 * layer + half) * engine.pool().blocks() + block) *
+                                                 compiled.cache.key_bytes,
+                      0x41, compiled.cache.key_bytes);
   };
   std::vector<int32_t> crossing = ramp(41, 1), shorter = ramp(11, 2), many = ramp(50, 3);
   KvSequence a(engine.pool()), b(engine.pool()), c(engine.pool());

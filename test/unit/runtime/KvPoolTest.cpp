@@ -10,6 +10,7 @@ using namespace tenon::rt;
 
 namespace {
 constexpr int layers = 3, blockBytes = 64, B = TENON_BLOCK_TOKENS;
+constexpr tenon_cache_layout layout = {layers, 1, blockBytes, 0};
 
 char &byteAt(KvPool &pool, int layer, int32_t block) {
   return pool.base()[(layer * pool.blocks() + block) * blockBytes];
@@ -17,7 +18,7 @@ char &byteAt(KvPool &pool, int layer, int32_t block) {
 } // namespace
 
 TEST(KvPool, BlocksComeWithTokensAndGoBack) {
-  KvPool pool(layers, blockBytes, 4);
+  KvPool pool(layout, 4);
   {
     KvSequence sequence(pool);
     sequence.append(1);
@@ -35,7 +36,7 @@ TEST(KvPool, BlocksComeWithTokensAndGoBack) {
 }
 
 TEST(KvPool, ForkSharesUntilAppend) {
-  KvPool pool(layers, blockBytes, 8);
+  KvPool pool(layout, 8);
   KvSequence parent(pool);
   parent.append(B + 5);
   for (int layer = 0; layer < layers; ++layer)
@@ -60,7 +61,7 @@ TEST(KvPool, ForkSharesUntilAppend) {
 }
 
 TEST(KvPool, ForkAtBlockBoundaryCopiesNothing) {
-  KvPool pool(layers, blockBytes, 4);
+  KvPool pool(layout, 4);
   KvSequence parent(pool);
   parent.append(B);
   KvSequence child = parent.fork();
@@ -71,7 +72,7 @@ TEST(KvPool, ForkAtBlockBoundaryCopiesNothing) {
 }
 
 TEST(KvPool, TruncateInsideSharedBlockThenAppendCopies) {
-  KvPool pool(layers, blockBytes, 4);
+  KvPool pool(layout, 4);
   KvSequence parent(pool);
   parent.append(B);
   KvSequence child = parent.fork();
@@ -81,7 +82,7 @@ TEST(KvPool, TruncateInsideSharedBlockThenAppendCopies) {
 }
 
 TEST(KvPool, ExhaustionIsTypedAndChangesNothing) {
-  KvPool pool(layers, blockBytes, 2);
+  KvPool pool(layout, 2);
   KvSequence first(pool), second(pool);
   first.append(B + 1);
   std::vector<int32_t> before = first.blocks();
@@ -101,7 +102,7 @@ TEST(KvPool, ExhaustionIsTypedAndChangesNothing) {
 }
 
 TEST(KvPool, CopyOnWriteNeedsAFreeBlockToo) {
-  KvPool pool(layers, blockBytes, 1);
+  KvPool pool(layout, 1);
   KvSequence parent(pool);
   parent.append(1);
   std::optional<KvSequence> child = parent.fork();
@@ -113,7 +114,7 @@ TEST(KvPool, CopyOnWriteNeedsAFreeBlockToo) {
 }
 
 TEST(KvPool, MovingKeepsOneOwner) {
-  KvPool pool(layers, blockBytes, 2);
+  KvPool pool(layout, 2);
   std::vector<KvSequence> sequences;
   for (int i = 0; i < 2; ++i) {
     sequences.emplace_back(pool);
@@ -127,10 +128,40 @@ TEST(KvPool, MovingKeepsOneOwner) {
 }
 
 TEST(KvPool, ReservationCostsNothingAndImpossibleOnesAreRefused) {
-  KvPool large(4, int64_t(1) << 20, 1 << 14); // 64 GiB of addresses
+  KvPool large({4, 2, 1 << 18, 1 << 18}, 1 << 14); // 64 GiB of addresses
   KvSequence sequence(large);
   sequence.append(1);
   large.base()[0] = 1;
-  EXPECT_THROW(KvPool(1 << 20, int64_t(1) << 40, 1 << 20), Error);
-  EXPECT_THROW(KvPool(1, 64, int64_t(1) << 40), Error);
+  EXPECT_THROW(KvPool({1 << 20, 1, int64_t(1) << 40, 0}, 1 << 20), Error);
+  EXPECT_THROW(KvPool({1, 1, 64, 0}, int64_t(1) << 40), Error);
+}
+
+// A block that two sequences share is copied as a whole: keys and values of each head of each
+// layer.
+TEST(KvPool, CopiesEveryStrip) {
+  constexpr int64_t keyBytes = 48, valueBytes = 16, heads = 3, blocks = 4;
+  KvPool pool({layers, heads, keyBytes, valueBytes}, blocks);
+  KvSequence parent(pool);
+  parent.append(1);
+  auto forEachStrip = [&](auto f) {
+    char *strip = pool.base();
+    for (int layer = 0; layer < layers; ++layer)
+      for (int64_t bytes : {keyBytes, valueBytes})
+        for (int head = 0; head < heads; ++head, strip += blocks * bytes)
+          f(strip, bytes, static_cast<char>(1 + (layer * 2 + (bytes == keyBytes)) * heads + head));
+  };
+  int32_t from = parent.blocks()[0];
+  forEachStrip([&](char *strip, int64_t bytes, char mark) {
+    std::fill_n(strip + from * bytes, bytes, mark);
+  });
+  KvSequence child = parent.fork();
+  child.append(1);
+  int32_t to = child.blocks()[0];
+  ASSERT_NE(from, to);
+  forEachStrip([&](char *strip, int64_t bytes, char mark) {
+    for (int64_t i = 0; i < bytes; ++i) {
+      ASSERT_EQ(strip[to * bytes + i], mark);
+      ASSERT_EQ(strip[from * bytes + i], mark);
+    }
+  });
 }

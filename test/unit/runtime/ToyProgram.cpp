@@ -7,8 +7,7 @@
 namespace {
 
 constexpr int vocab = 480, layers = 2, hiddenWidth = 4;
-constexpr int64_t blockBytes =
-    2 * TENON_BLOCK_TOKENS * sizeof(float); // k and v of one head, width 1
+constexpr int64_t keyBytes = TENON_BLOCK_TOKENS * sizeof(float); // one head of width 1
 constexpr tenon_hidden hiddens[] = {
     {"hidden.0", 0, hiddenWidth}, {"hidden.1", 16, hiddenWidth}, {"hidden_final", 32, hiddenWidth}};
 constexpr int64_t arenaTokenBytes = 64, arenaScoredBytes = vocab * sizeof(float);
@@ -16,8 +15,8 @@ constexpr int64_t arenaTokenBytes = 64, arenaScoredBytes = vocab * sizeof(float)
 float *slot(const tenon_env *env, char *cache, int layer, int sequence, int position, bool value) {
   const tenon_batch &batch = *env->batch;
   int block = batch.block_table[sequence * batch.max_blocks + position / TENON_BLOCK_TOKENS];
-  float *data = reinterpret_cast<float *>(cache + (layer * env->cache_blocks + block) * blockBytes);
-  return data + (value ? TENON_BLOCK_TOKENS : 0) + position % TENON_BLOCK_TOKENS;
+  char *data = cache + ((2 * layer + value) * env->cache_blocks + block) * keyBytes;
+  return reinterpret_cast<float *>(data) + position % TENON_BLOCK_TOKENS;
 }
 
 int64_t history(const tenon_env *env, char *cache, int token) {
@@ -90,13 +89,12 @@ const tenon_compiled toyCompiled = {TENON_KERNEL_ABI,
                                     "cpu",
                                     0,
                                     vocab,
-                                    layers,
                                     128,
                                     arenaTokenBytes,
                                     arenaScoredBytes,
                                     0,
                                     TENON_F32,
-                                    blockBytes,
+                                    {layers, 1, keyBytes, keyBytes},
                                     vocab * 4,
                                     {0xe5, 0xbb, 0xe7, 0x8f, 0x58, 0x67, 0x5c, 0xcc},
                                     3,
@@ -105,7 +103,6 @@ const tenon_compiled toyCompiled = {TENON_KERNEL_ABI,
                                     0,
                                     0,
                                     nullptr,
-                                    0,
-                                    0,
+                                    {0, 0, 0, 0},
                                     0,
                                     0};
