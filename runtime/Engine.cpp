@@ -268,9 +268,10 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
       program != chosen.decode && T >= oneDnnTokens && !oneDnnFailed() ? notedMatmul : nullptr;
   offeredOneDnn |= program != chosen.decode && T >= oneDnnTokens;
   team.run([&](int thread) {
-    tenon_env env = {&batch, &services,     scratch.data() + thread * scratchStride,
-                     thread, team.size(),   kvPool.blocks(),
-                     &team,  memory.base(), memory.blocks()};
+    tenon_env env = {&batch,       &services,     scratch.data() + thread * scratchStride,
+                     thread,       team.size(),   kvPool.blocks(),
+                     &team,        memory.base(), memory.blocks(),
+                     scratchStride};
     asked = false;
     program(&env, arena.data(), artefact.weights(), kvPool.base());
     if (asked)

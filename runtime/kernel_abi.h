@@ -64,7 +64,7 @@ typedef struct tenon_services {
 typedef struct tenon_env {
   const tenon_batch *batch;
   const tenon_services *services;
-  char *scratch;  // private to this thread, 64-byte aligned, at least the variant's scratch_bytes
+  char *scratch;  // of this thread, 64-byte aligned, at least the variant's scratch_bytes
   int32_t thread; // 0 .. threads - 1
   int32_t threads;
   int64_t cache_blocks; // blocks in the KV pool
@@ -72,6 +72,9 @@ typedef struct tenon_env {
   // The pool of cross-attention: laid out like the other, with its own sizes. Null without one.
   char *memory_cache;
   int64_t memory_blocks;
+  // Scratch of thread t is at scratch + (t - thread) * scratch_stride: others may read it behind a
+  // barrier.
+  int64_t scratch_stride;
 } tenon_env;
 
 // A kernel. `shape` points to a constant struct of the kernel's own (see codegen/cpu/kernels); it

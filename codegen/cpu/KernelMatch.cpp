@@ -563,6 +563,8 @@ private:
     shape.softcap = op.getSoftcap().convertToDouble();
     shape.window = op.getWindow();
     shape.decode = isDecode;
+    if (auto context = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("llm.context"))
+      shape.context = context.getInt();
     shape.sinks = bool(op.getSinks());
     shape.value_dim = cache.getValueDim();
     shape.values_in_keys = cache.getValuesInKeys();

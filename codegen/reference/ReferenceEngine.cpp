@@ -315,8 +315,8 @@ protected:
     tenon_batch view = batch.get();
     if (kind == RowKind::context || kind == RowKind::memory)
       view.tokens = int32_t(getCount(kind));
-    tenon_env env{&view,   nullptr, nullptr,           0, 1, batch.blocks,
-                  nullptr, nullptr, batch.memoryBlocks};
+    tenon_env env{&view, nullptr, nullptr, 0, 1, batch.blocks, nullptr, nullptr, batch.memoryBlocks,
+                  0};
     (*code)(strides.data(), io.data(), &env);
     return llvm::Error::success();
   }

@@ -326,43 +326,7 @@ TK_INLINE void attendRow(const RowAttention &a, const float *sinks, float *out) 
                 out + i * width);
 }
 
-// ── spans shared out among threads ─────────────────────────────────────────────────────────────
-
-// A row of `partials`: value_dim sums, then max and sum.
-TK_INLINE float *partialOf(const tk_attention_shape &s, float *partials, int64_t row, int64_t span,
-                           int64_t head) {
-  int64_t width = tk_value_dim(s.head_dim, s.value_dim);
-  int64_t rowFloats = tk_attention_partial_bytes(s.heads, width, s.context) / 4;
-  return partials + row * rowFloats + (span * s.heads + head) * (width + 2);
-}
-
-TK_INLINE void storePartials(const RowAttention &a, float *partials, int64_t row, int64_t span) {
-  int64_t width = a.cache.valueDim;
-  for (int64_t i = 0; i < a.group; ++i) {
-    float *p = partialOf(a.s, partials, row, span, a.firstQuery + i);
-    for (int64_t d = 0; d < width; d += 16) {
-      int64_t n = least(16, width - d);
-      store(p + d, load(a.spanAcc + i * a.valueDim + d, n), n);
-    }
-    p[width] = a.spanMax[i];
-    p[width + 1] = a.spanSum[i];
-  }
-}
-
-// Merges the partial results of one query head.
-TK_INLINE void mergePartials(const tk_attention_shape &s, const float *sinks, float *partials,
-                             const tenon_env *env, int64_t row, int64_t head, float *out) {
-  int64_t width = tk_value_dim(s.head_dim, s.value_dim);
-  int64_t position = lastVisible(s, *env->batch, row);
-  int64_t first = s.window ? most(0, position - s.window + 1) : 0;
-  float *acc = (float *)env->scratch, max, sum;
-  beginMerge(width, acc, max, sum);
-  for (int64_t span = first / TK_SPAN; span <= position / TK_SPAN; ++span) {
-    const float *p = partialOf(s, partials, row, span, head);
-    mergeSpan(width, acc, max, sum, p, p[width], p[width + 1]);
-  }
-  writeResult(width, acc, addSink(sinks, head, max, sum), out + row * s.out_stride + head * width);
-}
+// ── sharing out ────────────────────────────────────────────────────────────────────────────────
 
 // How many queries of a group one thread takes, if several may read a key head at once: fewer where
 // there are fewer key heads than threads.
@@ -373,53 +337,116 @@ TK_INLINE int64_t queriesOfThread(const tk_attention_shape &s, const tenon_env *
   return least(group, tk_round_up((group * items + env->threads - 1) / env->threads, 4));
 }
 
-// Decode attention of the whole batch, `queries` of a group at a time. prepare(attention, row,
-// isLast) loads the queries, and appends the new key and value if asked to: the owner of the last
-// span is the only reader of them.
+// The spans of the whole batch in the order (row, kv head, span): what attention's work is counted
+// in.
+struct Spans {
+  const tk_attention_shape &s;
+  const tenon_env *env;
+
+  __attribute__((always_inline)) int64_t first(int64_t row) const {
+    int64_t position = lastVisible(s, *env->batch, row);
+    return s.window ? most(0, position - s.window + 1) / TK_SPAN : 0;
+  }
+  // Of one head.
+  __attribute__((always_inline)) int64_t count(int64_t row) const {
+    return lastVisible(s, *env->batch, row) / TK_SPAN - first(row) + 1;
+  }
+  __attribute__((always_inline)) int64_t total() const {
+    int64_t spans = 0;
+    for (int64_t row = 0; row < env->batch->tokens; ++row)
+      spans += count(row) * s.kv_heads;
+    return spans;
+  }
+  // Where a thread that works on span `item` left its result: a row of value_dim sums, then max and
+  // sum, for each query of the group. Scratches lie one after another.
+  __attribute__((always_inline)) float *partials(int64_t item, int64_t total) const {
+    int64_t owner = ((item + 1) * env->threads - 1) / total;
+    char *scratch = env->scratch + (owner - env->thread) * env->scratch_stride;
+    int64_t slot = item - total * owner / env->threads;
+    return (float *)(scratch + tk_attention_row_bytes(&s) + slot * tk_attention_span_bytes(&s));
+  }
+};
+
+// Rows and heads that are few are cut between spans, so that all threads have as much to do.
+template <class F>
+TK_INLINE void attendSplit(const Spans &spans, int64_t total, void *pool, const float *bias,
+                           const float *sinks, float *out, F prepare) {
+  const tk_attention_shape &s = spans.s;
+  const tenon_env *env = spans.env;
+  int64_t rows = env->batch->tokens, group = s.heads / s.kv_heads;
+  int64_t width = tk_value_dim(s.head_dim, s.value_dim);
+  Range share = shareOf(total, env);
+  int64_t item = 0;
+  for (int64_t row = 0; row < rows && item < share.end; ++row) {
+    int64_t count = spans.count(row), firstSpan = spans.first(row);
+    int64_t from = most(share.begin - item, 0), to = least(share.end - item, count * s.kv_heads);
+    for (int64_t i = from; i < to; ++i) {
+      RowAttention a = rowAttention(s, pool, bias, env, row, i / count);
+      int64_t span = firstSpan + i % count;
+      // The owner of the last span is the only one that reads the new key.
+      prepare(a, row, span == a.position / TK_SPAN);
+      attendSpan(a, span);
+      float *to = spans.partials(item + i, total);
+      for (int64_t q = 0; q < group; ++q, to += width + 2) {
+        for (int64_t d = 0; d < width; d += 16) {
+          int64_t n = least(16, width - d);
+          store(to + d, load(a.spanAcc + q * a.valueDim + d, n), n);
+        }
+        to[width] = a.spanMax[q];
+        to[width + 1] = a.spanSum[q];
+      }
+    }
+    item += count * s.kv_heads;
+  }
+  env->services->barrier(env);
+  Range heads = shareOf(rows * s.heads, env);
+  item = 0;
+  for (int64_t row = 0; row < rows && row * s.heads < heads.end; ++row) {
+    int64_t count = spans.count(row);
+    int64_t from = most(heads.begin - row * s.heads, 0);
+    int64_t to = least(heads.end - row * s.heads, s.heads);
+    for (int64_t head = from; head < to; ++head) {
+      float *acc = (float *)env->scratch, max, sum;
+      beginMerge(width, acc, max, sum);
+      for (int64_t span = 0; span < count; ++span) {
+        const float *p =
+            spans.partials(item + head / group * count + span, total) + head % group * (width + 2);
+        mergeSpan(width, acc, max, sum, p, p[width], p[width + 1]);
+      }
+      writeResult(width, acc, addSink(sinks, head, max, sum),
+                  out + row * s.out_stride + head * width);
+    }
+    item += count * s.kv_heads;
+  }
+}
+
+// Decode attention of the whole batch, at least `queries` of a group at a time. prepare(attention,
+// row, appends) loads the queries, and appends the new key and value if asked to.
 template <class F>
 TK_INLINE void attendBatch(const tk_attention_shape &s, void *pool, const float *bias,
-                           const float *sinks, float *out, float *partials, const tenon_env *env,
-                           int64_t queries, F prepare) {
-  int64_t rows = env->batch->tokens;
-  if (!s.split || env->threads == 1) {
-    int64_t group = s.heads / s.kv_heads, runs = (group + queries - 1) / queries;
-    Range share = shareOf(rows * s.kv_heads * runs, env);
-    for (int64_t item = share.begin; item < share.end; ++item) {
-      int64_t row = item / runs / s.kv_heads, first = item % runs * queries;
-      RowAttention a = rowAttention(s, pool, bias, env, row, item / runs % s.kv_heads);
+                           const float *sinks, float *out, const tenon_env *env, int64_t queries,
+                           F prepare) {
+  Spans spans = {s, env};
+  int64_t rows = env->batch->tokens, pairs = rows * s.kv_heads, total = spans.total();
+  if (s.context && total > pairs && env->threads > 1 && pairs < TK_SPLIT_PAIRS * env->threads)
+    return attendSplit(spans, total, pool, bias, sinks, out, prepare);
+  int64_t group = s.heads / s.kv_heads, runs = (group + queries - 1) / queries;
+  // A pair of row and kv head belongs to whose share its first span lies in.
+  Range share = shareOf(total * runs, env);
+  int64_t item = 0;
+  for (int64_t row = 0; row < rows && item < share.end; ++row) {
+    int64_t count = spans.count(row);
+    for (int64_t i = 0; i < s.kv_heads * runs; ++i, item += count) {
+      if (item < share.begin || item >= share.end)
+        continue;
+      int64_t first = i % runs * queries;
+      RowAttention a = rowAttention(s, pool, bias, env, row, i / runs);
       a.firstQuery += first;
       a.group = least(queries, group - first);
       prepare(a, row, true);
       attendRow(a, sinks, out + row * s.out_stride + a.firstQuery * a.cache.valueDim);
     }
-    return;
   }
-  // (row, span, kv head) in that order; every thread counts them and takes its own run.
-  int64_t total = 0;
-  for (int64_t row = 0; row < rows; ++row) {
-    RowAttention a = rowAttention(s, pool, bias, env, row, 0);
-    total += (a.position / TK_SPAN - a.first / TK_SPAN + 1) * s.kv_heads;
-  }
-  Range share = shareOf(total, env);
-  int64_t item = 0;
-  for (int64_t row = 0; row < rows && item < share.end; ++row) {
-    RowAttention a = rowAttention(s, pool, bias, env, row, 0);
-    int64_t firstSpan = a.first / TK_SPAN, spans = a.position / TK_SPAN - firstSpan + 1;
-    int64_t from = most(share.begin - item, 0), to = least(share.end - item, spans * s.kv_heads);
-    for (int64_t i = from; i < to; ++i) {
-      a.head = i % s.kv_heads;
-      a.firstQuery = a.head * a.group;
-      int64_t span = firstSpan + i / s.kv_heads;
-      prepare(a, row, span == a.position / TK_SPAN);
-      attendSpan(a, span);
-      storePartials(a, partials, row, span);
-    }
-    item += spans * s.kv_heads;
-  }
-  env->services->barrier(env);
-  Range heads = shareOf(rows * s.heads, env);
-  for (int64_t i = heads.begin; i < heads.end; ++i)
-    mergePartials(s, sinks, partials, env, i / s.heads, i % s.heads, out);
 }
 
 } // namespace

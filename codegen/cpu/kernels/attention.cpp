@@ -13,8 +13,7 @@ TK_KERNEL(tk_attention) {
   const float *sinks = s.sinks ? (const float *)*next++ : nullptr;
   float *out = (float *)*next++;
   if (s.decode && isCached) {
-    attendBatch(s, io[1], bias, sinks, out, s.split ? (float *)*next : nullptr, env,
-                queriesOfThread(s, env),
+    attendBatch(s, io[1], bias, sinks, out, env, queriesOfThread(s, env),
                 [&](const RowAttention &a, int64_t row, bool) __attribute__((always_inline)) {
                   for (int64_t i = 0; i < a.group; ++i)
                     setQuery(a, i, q + row * s.q_stride + (a.firstQuery + i) * s.head_dim);

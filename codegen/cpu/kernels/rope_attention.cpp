@@ -11,9 +11,9 @@ TK_KERNEL(tk_rope_attention) {
   void *const *next = io + 5;
   const float *bias = base.bias ? (const float *)*next++ : nullptr;
   const float *sinks = base.sinks ? (const float *)*next++ : nullptr;
-  float *out = (float *)*next++, *partials = base.split ? (float *)*next : nullptr;
+  float *out = (float *)*next;
   int64_t dim = base.head_dim;
-  attendBatch(base, io[4], bias, sinks, out, partials, env, base.heads / base.kv_heads,
+  attendBatch(base, io[4], bias, sinks, out, env, base.heads / base.kv_heads,
               [&](const RowAttention &a, int64_t row, bool append) __attribute__((always_inline)) {
                 const float *angle = angles + row * s.angles_stride;
                 for (int64_t i = 0; i < a.group; ++i) {

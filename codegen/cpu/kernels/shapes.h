@@ -247,7 +247,7 @@ typedef struct tk_kv_append_shape {
 // ── tk_attention ───────────────────────────────────────────────────────────────────────────────
 // Key j is visible to the token at position p of the same sequence if p - window < j <= p.
 // io: q [tokens, heads · head_dim], cache, [bias], [sinks [heads]],
-//     out [tokens, heads · value_dim], [split: partials]
+//     out [tokens, heads · value_dim]
 //
 // `bias` is a table [heads, bias_length] (PLAIN_F32). What it has at
 // clamp(x + bias_origin, 0, bias_length - 1) is added to a score behind scale and softcap, x being
@@ -258,9 +258,8 @@ typedef struct tk_kv_append_shape {
 // are visible, and io: q, k, v [tokens, kv_heads · head_dim], [bias], out. Neither has a window.
 //
 // The context is always cut into spans of TK_SPAN positions whose results are merged in order, so a
-// row depends on its own length only. With `split` the spans of one row are shared out among
-// threads, which meet at a barrier before merging; `partials` is then memory seen by all threads,
-// of tk_attention_partial_bytes(heads, value_dim, context) for each token.
+// row depends on its own length only. In decode, where rows and heads are few, threads share the
+// spans of one (flash decoding) and meet at a barrier before merging.
 enum tk_keys { TK_KEYS_CONTEXT = 0, TK_KEYS_MEMORY = 1, TK_KEYS_TOKENS = 2 };
 
 typedef struct tk_attention_shape {
@@ -274,8 +273,7 @@ typedef struct tk_attention_shape {
   float softcap;    // 0: none
   int32_t window;   // 0: none
   int32_t decode;   // 1: @decode (one token for each sequence)
-  int32_t split;    // 1: see above; with `decode` only
-  int32_t context;  // with `split`: the longest sequence, as `partials` was sized for
+  int32_t context;  // the longest sequence, which scratch is sized for; 0: spans are not shared
   int32_t keys;     // tk_keys
   int32_t k_stride; // TK_KEYS_TOKENS
   int32_t v_stride;
@@ -293,8 +291,8 @@ static inline int64_t tk_value_dim(int32_t head_dim, int32_t value_dim) {
 
 // ── tk_rope_attention ──────────────────────────────────────────────────────────────────────────
 // @decode only: rotates q and k, appends k and v to the cache, attends. Each thread owns whole
-// (sequence, kv head) pairs, so no barrier is needed in between (with `split`: one, before
-// merging). io: q, k, v, angles, cache, [bias], [sinks], out, [split: partials]
+// (sequence, kv head) pairs, or the last spans of them, so no barrier is needed in between.
+// io: q, k, v, angles, cache, [bias], [sinks], out
 typedef struct tk_rope_attention_shape {
   tk_attention_shape attention; // `decode` must be 1
   int32_t k_stride;
@@ -396,23 +394,39 @@ static inline int64_t tk_top_k_scratch(const tk_top_k_shape *s) {
 #define TK_ATTENTION_QUERIES 64
 #define TK_ATTENTION_KEYS 64
 
-static inline int64_t tk_attention_scratch(const tk_attention_shape *s) {
+// (row, kv head) pairs for each thread, fewer than which are cut between spans.
+#define TK_SPLIT_PAIRS 4
+
+// Decode: q, two results, a block of keys, scores; maxima and sums.
+static inline int64_t tk_attention_row_bytes(const tk_attention_shape *s) {
   int64_t dim = tk_round_up(s->head_dim, 16), group = s->heads / s->kv_heads;
   int64_t value = tk_round_up(tk_value_dim(s->head_dim, s->value_dim), 16);
-  // decode: q, two results, a block of keys, scores; maxima and sums.
-  int64_t row = (group + TENON_BLOCK_TOKENS) * dim + 2 * group * value + group * (TK_SPAN + 4);
+  int64_t floats = (group + TENON_BLOCK_TOKENS) * dim + 2 * group * value + group * (TK_SPAN + 4);
+  return tk_round_up(floats * 4, 64);
+}
+
+// The result of one span for a group: value_dim sums, maximum and sum of each query.
+static inline int64_t tk_attention_span_bytes(const tk_attention_shape *s) {
+  return s->heads / s->kv_heads * (tk_value_dim(s->head_dim, s->value_dim) + 2) * 4;
+}
+
+static inline int64_t tk_attention_scratch(const tk_attention_shape *s) {
+  int64_t dim = tk_round_up(s->head_dim, 16);
+  int64_t value = tk_round_up(tk_value_dim(s->head_dim, s->value_dim), 16);
+  if (s->decode) {
+    int64_t spans = (s->context + TK_SPAN - 1) / TK_SPAN;
+    if (s->window && s->window / TK_SPAN + 2 < spans)
+      spans = s->window / TK_SPAN + 2;
+    return tk_round_up(
+        tk_attention_row_bytes(s) + TK_SPLIT_PAIRS * spans * tk_attention_span_bytes(s), 64);
+  }
   // prefill: q, result, keys, values, scores; maxima, sums, positions.
   int64_t block = (TK_ATTENTION_QUERIES + TK_ATTENTION_KEYS) * (dim + value) +
                   TK_ATTENTION_QUERIES * (TK_ATTENTION_KEYS + 3);
-  return tk_round_up((s->decode ? row : block) * 4, 64);
+  return tk_round_up(block * 4, 64);
 }
 static inline int64_t tk_rope_attention_scratch(const tk_rope_attention_shape *s) {
   return tk_attention_scratch(&s->attention);
-}
-
-// Bytes of `partials` for each token: a row of head_dim + 2 floats for each (span, head).
-static inline int64_t tk_attention_partial_bytes(int64_t heads, int64_t head_dim, int64_t context) {
-  return tk_round_up((context + TK_SPAN - 1) / TK_SPAN * heads * (head_dim + 2) * 4, 64);
 }
 
 #endif // TENON_CODEGEN_CPU_SHAPES_H

@@ -51,15 +51,12 @@ protected:
                             const std::vector<float> &q, std::vector<char> &pool, int threads = 1,
                             const std::vector<float> &bias = {}, const float *sinks = nullptr) {
     std::vector<float> out(batch.tokens() * shape.out_stride, -9);
-    std::vector<char> partials(
-        batch.tokens() * tk_attention_partial_bytes(shape.heads, shape.head_dim, shape.context),
-        -1);
     std::vector<const void *> io{q.data(), pool.data()};
     if (shape.bias)
       io.push_back(bias.data());
     if (shape.sinks)
       io.push_back(sinks);
-    io.insert(io.end(), {out.data(), partials.data()});
+    io.push_back(out.data());
     runKernel(level().tk_attention, &shape, io, batch, threads, tk_attention_scratch(&shape));
     return out;
   }
@@ -150,8 +147,8 @@ TEST_P(AttentionTest, Sinks) {
   const_cast<tenon_batch &>(last.get()).block_table = last.blockTable.data();
   std::vector<float> row(rows.end() - h.width(), rows.end());
   shape.decode = 1;
-  for (int split : {0, 1}) {
-    shape.split = split;
+  for (int context : {0, 800}) { // with 800 spans are shared
+    shape.context = context;
     expectNear(attend(shape, last, row, pool, 2, {}, sinks.data()),
                {want.end() - h.width(), want.end()}, 1e-5);
   }
@@ -354,8 +351,8 @@ TEST_P(AttentionTest, NarrowValues) {
         std::vector<float> first = attend(shape, batch, ragged.q, apart, 2);
         expectNear(first, want, dtype == TENON_F32 ? 1e-5 : 6e-2);
         shape.values_in_keys = 1;
-        for (int split : {0, decode}) {
-          shape.split = split;
+        for (int context : {0, 800}) {
+          shape.context = context;
           EXPECT_EQ(attend(shape, batch, ragged.q, inKeys, 3), first);
         }
       }
@@ -392,10 +389,9 @@ TEST_P(AttentionTest, RaggedDecode) {
       shape.decode = 1;
       std::vector<float> one = attend(shape, batch, ragged.q, pool);
       expectNear(one, ragged.answer(shape), 1e-5);
-      shape.context = 800;
       for (int threads : {1, 2, 3, 8})
-        for (int split : {0, 1}) {
-          shape.split = split;
+        for (int context : {0, 800}) {
+          shape.context = context;
           EXPECT_EQ(attend(shape, batch, ragged.q, pool, threads), one);
         }
     }
@@ -427,10 +423,9 @@ TEST_P(AttentionTest, ScoreBias) {
       Batch steps(decode.counts, decode.cached);
       pool = fill(h, TENON_F32, decode.lengths, decode.k, decode.v, steps);
       shape.decode = 1;
-      shape.context = 800;
       one = attend(shape, steps, decode.q, pool, 1, bias);
       expectNear(one, decode.answer(shape, bias), 1e-5);
-      shape.split = 1;
+      shape.context = 800;
       EXPECT_EQ(attend(shape, steps, decode.q, pool, 3, bias), one);
     }
   }
@@ -516,7 +511,6 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
       tk_rope_attention_shape shape = {
           attentionShape(h, dtype), width, width, rotary, style, rotary};
       shape.attention.decode = 1;
-      shape.attention.context = 512;
       std::vector<float> bias = randomFloats(h.heads * 20, 6);
       if (h.heads != 9) {
         shape.attention.bias = TK_BIAS_DISTANCE;
@@ -527,15 +521,14 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
 
       shape.attention.q_stride = width;
       for (int threads : {1, 2, 5})
-        for (int split : {0, 1}) {
-          shape.attention.split = split;
+        for (int context : {0, 512}) {
+          shape.attention.context = context;
           std::vector<char> cache = fused;
-          std::vector<char> partials(5 * tk_attention_partial_bytes(h.heads, h.dim, 512));
           std::vector<float> out(5 * h.width());
           std::vector<const void *> io{q, k, v, angles.data(), cache.data()};
           if (shape.attention.bias)
             io.push_back(bias.data());
-          io.insert(io.end(), {out.data(), partials.data()});
+          io.push_back(out.data());
           runKernel(level().tk_rope_attention, &shape, io, batch, threads,
                     tk_rope_attention_scratch(&shape));
           EXPECT_EQ(out, want);

@@ -122,17 +122,16 @@ void runKernel(tenon_kernel *kernel, const void *shape, std::vector<const void *
   constexpr int64_t Guard = 256;
   Team team;
   tenon_services services = {barrier, withMatmul ? matmul : nullptr};
-  std::vector<std::unique_ptr<char, decltype(&std::free)>> scratch;
   std::vector<std::thread> workers;
-  for (int t = 0; t < threads; ++t) {
-    size_t bytes = size_t(scratchBytes + Guard + 63) / 64 * 64;
-    scratch.emplace_back(static_cast<char *>(std::aligned_alloc(64, bytes)), std::free);
-    std::memset(scratch.back().get(), 0xff, bytes);
-  }
+  const int64_t stride = (scratchBytes + Guard + 63) / 64 * 64;
+  std::unique_ptr<char, decltype(&std::free)> memory(
+      static_cast<char *>(std::aligned_alloc(64, stride * threads)), std::free);
+  char *scratch = memory.get();
+  std::memset(scratch, 0xff, stride * threads);
   auto work = [&](int thread) {
-    tenon_env env = {&batch.get(), &services, scratch[thread].get(),
-                     thread,       threads,   batch.blocks(),
-                     &team,        nullptr,   batch.memoryBlocks};
+    tenon_env env = {
+        &batch.get(), &services, scratch + thread * stride, thread, threads, batch.blocks(),
+        &team,        nullptr,   batch.memoryBlocks,        stride};
     kernel(shape, const_cast<void *const *>(io.data()), &env);
   };
   for (int t = 1; t < threads; ++t)
@@ -140,9 +139,9 @@ void runKernel(tenon_kernel *kernel, const void *shape, std::vector<const void *
   work(0);
   for (std::thread &worker : workers)
     worker.join();
-  for (auto &memory : scratch)
+  for (int t = 0; t < threads; ++t)
     for (int64_t i = 0; i < Guard; ++i)
-      ASSERT_EQ(memory.get()[scratchBytes + i], char(0xff)) << "written behind the scratch";
+      ASSERT_EQ(scratch[t * stride + scratchBytes + i], char(0xff)) << "written behind the scratch";
 }
 
 std::vector<float> randomFloats(int64_t count, unsigned seed, float scale) {

@@ -222,7 +222,7 @@ void Jit::run(const Batch &batch, const std::vector<Operand> &operands, int32_t 
       strides.push_back(operand.stride);
   }
   tenon_env env = {&batch.get(),   nullptr, nullptr, thread, thread + 1,
-                   batch.blocks(), nullptr, nullptr, 0};
+                   batch.blocks(), nullptr, nullptr, 0,      0};
   lookup("k")(strides.data(), io.data(), &env);
 }
 
