@@ -185,8 +185,6 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
   int32_t *positions = (int32_t *)(sums + Queries); // [64], the last that a row sees
   int32_t own[Queries];
 
-  for (int64_t i = 0; i < dim * Queries; i += 16)
-    store(queries + i, (Vec)0.0f);
   for (int64_t i = 0; i < valueDim * Queries; i += 16)
     store(result + i, (Vec)0.0f);
   for (int64_t i = 0; i < Queries; ++i) {
@@ -195,12 +193,20 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
     int64_t token = firstToken + (firstRow + least(i, rows - 1)) / group;
     positions[i] = (int32_t)lastVisible(s, batch, token);
     own[i] = batch.positions[token];
-    if (i >= rows)
-      continue;
-    const float *x = q + token * s.q_stride + (head * group + (firstRow + i) % group) * s.head_dim;
-    for (int64_t d = 0; d < s.head_dim; ++d)
-      queries[d * Queries + i] = x[d] * s.scale;
   }
+  for (int64_t i = 0; i < 16 * vectors; i += 16)
+    for (int64_t d = 0; d < dim; d += 16) {
+      Vec square[16];
+      for (int64_t r = 0; r < 16; ++r) {
+        int64_t token = firstToken + (firstRow + i + r) / group;
+        const float *x =
+            q + token * s.q_stride + (head * group + (firstRow + i + r) % group) * s.head_dim + d;
+        square[r] = i + r < rows ? load(x, least(16, s.head_dim - d)) * s.scale : (Vec)0.0f;
+      }
+      transpose(square);
+      for (int64_t r = 0; r < 16; ++r)
+        store(queries + (d + r) * Queries + i, square[r]);
+    }
   if (pairs)
     for (int64_t d = 0; d < s.head_dim / 2; ++d)
       for (int64_t i = 0; i < Queries; i += 16)
@@ -225,13 +231,15 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
       multiply(false, keys, dim, 1, dim, Keys, queries, vectors, scores, nullptr);
     }
 
+    // Keys that any row sees, in pairs.
+    int64_t seen = least(Keys, tk_round_up(end - first, 2));
     bool whole = first + Keys - 1 <= lowest && (!s.window || first > highest - s.window);
     float scales[Queries];
     BlockBias blockBias(s, bias, head, firstRow, own, first);
     for (int v = 0; v < vectors; ++v) {
       IVec position = loadAs<IVec>(positions + 16 * v);
       Vec old = load(maxima + 16 * v), largest = old;
-      for (int64_t j = 0; j < Keys; ++j) {
+      for (int64_t j = 0; j < seen; ++j) {
         Vec score = load(scores + j * Queries + 16 * v);
         if (s.softcap != 0)
           score = s.softcap * hyperbolicTangent(score / s.softcap);
@@ -248,7 +256,7 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
         largest = greater(score, largest);
       }
       Vec scale = exponential(old - largest), total = load(sums + 16 * v) * scale;
-      for (int64_t j = 0; j < Keys; j += 2) {
+      for (int64_t j = 0; j < seen; j += 2) {
         float *at = scores + j * Queries + 16 * v;
         Vec low = exponential(load(at) - largest), high = exponential(load(at + Queries) - largest);
         total = total + low;
@@ -264,18 +272,30 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
       store(maxima + 16 * v, largest);
       store(sums + 16 * v, total);
     }
-    multiply(pairs, values, 1, valueDim, pairs ? Keys / 2 : Keys, valueDim, scores, vectors, result,
+    multiply(pairs, values, 1, valueDim, pairs ? seen / 2 : seen, valueDim, scores, vectors, result,
              scales);
   }
 
-  for (int64_t i = 0; i < rows; ++i) {
-    int64_t token = firstToken + (firstRow + i) / group;
-    int64_t queryHead = head * group + (firstRow + i) % group;
-    float *o = out + token * s.out_stride + queryHead * width;
-    float sink = sinks ? exponential((Vec)(sinks[queryHead] - maxima[i]))[0] : 0;
-    float inverse = 1.0f / (sums[i] + sink);
-    for (int64_t d = 0; d < width; ++d)
-      o[d] = result[d * Queries + i] * inverse;
+  for (int64_t i = 0; i < rows; i += 16) {
+    Vec total = load(sums + i);
+    if (sinks) {
+      Vec sink;
+      for (int64_t r = 0; r < 16; ++r)
+        sink[r] = sinks[head * group + (firstRow + i + r) % group];
+      total = total + exponential(sink - load(maxima + i));
+    }
+    Vec inverse = 1.0f / total;
+    for (int64_t d = 0; d < valueDim; d += 16) {
+      Vec square[16];
+      for (int64_t r = 0; r < 16; ++r)
+        square[r] = load(result + (d + r) * Queries + i) * inverse;
+      transpose(square);
+      for (int64_t r = 0; r < least(16, rows - i); ++r) {
+        int64_t token = firstToken + (firstRow + i + r) / group;
+        int64_t queryHead = head * group + (firstRow + i + r) % group;
+        store(out + token * s.out_stride + queryHead * width + d, square[r], least(16, width - d));
+      }
+    }
   }
 }
 

@@ -111,6 +111,40 @@ template <int Width, class V> TK_INLINE V highHalves(V a, V b) {
     return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
 }
 
+// A square of 16 rows becomes its columns: the quarters off the diagonal change places, then those
+// of each quarter, and so on.
+template <int Half = 8> TK_INLINE void transpose(Vec *rows) {
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    if (i & Half)
+      continue;
+    Vec a = rows[i], b = rows[i + Half];
+    if constexpr (Half == 8) {
+      rows[i] =
+          __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+      rows[i + 8] = __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28,
+                                            29, 30, 31);
+    } else if constexpr (Half == 4) {
+      rows[i] =
+          __builtin_shufflevector(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+      rows[i + 4] =
+          __builtin_shufflevector(a, b, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+    } else if constexpr (Half == 2) {
+      rows[i] =
+          __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+      rows[i + 2] =
+          __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    } else {
+      rows[i] =
+          __builtin_shufflevector(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+      rows[i + 1] =
+          __builtin_shufflevector(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+    }
+  }
+  if constexpr (Half > 1)
+    transpose<Half / 2>(rows);
+}
+
 TK_INLINE IVec bitsOf(Vec v) { return __builtin_bit_cast(IVec, v); }
 TK_INLINE Vec floatOf(IVec v) { return __builtin_bit_cast(Vec, v); }
 TK_INLINE float floatOf(uint32_t v) { return __builtin_bit_cast(float, v); }

@@ -7,10 +7,11 @@
 
 namespace {
 
-// e^x = 2^n · e^r with |r| <= ln 2 / 2; 0 below -87.3, at most e^88.
+// e^x = 2^n · e^r with |r| <= ln 2 / 2; 0 far below, at most e^88.
 TK_INLINE Vec exponential(Vec x) {
+  constexpr float Least = TK_LANES == 16 ? -150.0f : -87.3f; // far enough for scalef to give 0
   Vec bounded = x > 88.0f ? 88.0f : x;
-  bounded = bounded < -87.3f ? -87.3f : bounded;
+  bounded = bounded < Least ? Least : bounded;
   const float magic = 0x1.8p23f; // adding it rounds to an integer
   Vec shifted = bounded * 1.44269504f + magic;
   Vec n = shifted - magic;
@@ -22,9 +23,14 @@ TK_INLINE Vec exponential(Vec x) {
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
+#if TK_LANES == 16
+  return __builtin_bit_cast(
+      Vec, _mm512_scalef_ps(__builtin_bit_cast(__m512, p), __builtin_bit_cast(__m512, n)));
+#else
   IVec exponent = (bitsOf(shifted) - (int32_t)bitsOf(magic) + 127) << 23;
   Vec value = p * floatOf(exponent);
   return x < -87.3f ? 0.0f : value;
+#endif
 }
 
 TK_INLINE Vec sigmoid(Vec x) { return 1.0f / (1.0f + exponential(-x)); }
