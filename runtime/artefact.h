@@ -1,16 +1,17 @@
 // The layout of what follows the native code in an executable (or stands in a sidecar file).
 //
-//   ELF image | padding to 4096 | weights | tokenizer | meta (JSON) | llm (IR text) | sched (IR
-//   text)
+//   ELF image | padding | weights | tokenizer | meta (JSON) | llm (IR text) | sched (IR text)
 //             | section table | trailer
 //
-// The trailer is the file's last 32 bytes. Everything is little-endian. Sections start at multiples
-// of 4096 (weights) or 64 (all others). With --weights-form sidecar the "weights" section is absent
-// and meta names the file instead.
+// The trailer is the file's last 32 bytes. Everything is little-endian. Weights start at a multiple
+// of 4096, or of a huge page if they fill one; all other sections at multiples of 64. With
+// --weights-form sidecar the "weights" section is absent and meta names the file instead.
 #ifndef TENON_ARTEFACT_H
 #define TENON_ARTEFACT_H
 
 #include <stdint.h>
+
+#define TENON_HUGE_PAGE (2 << 20)
 
 #define TENON_ARTEFACT_VERSION 1
 #define TENON_ARTEFACT_MAGIC "TENONART"
