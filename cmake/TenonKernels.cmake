@@ -2,11 +2,12 @@
 #
 #   tenon_compile_kernels(VARIABLE FOLDER SOURCES a.cpp b.cpp [INCLUDES folders])
 #
-# compiles the sources for each instruction set level to FOLDER/<level>.bc and puts these files' names into VARIABLE.
-# They are compiled without optimisation passes, since the code generator specialises them for each shape before it
-# optimises.
+# compiles the sources for each instruction set level to FOLDER/<level>.bc, which holds a module for each of them, and
+# puts these files' names into VARIABLE. They are compiled without optimisation passes, since the code generator
+# specialises them for each shape before it optimises; only variables leave the stack, which halves what it reads.
 find_program(TENON_CLANG NAMES clang++-22 clang++ HINTS ${LLVM_TOOLS_BINARY_DIR} /usr/lib/llvm-22/bin REQUIRED)
-find_program(TENON_LLVM_LINK NAMES llvm-link-22 llvm-link HINTS ${LLVM_TOOLS_BINARY_DIR} /usr/lib/llvm-22/bin REQUIRED)
+find_program(TENON_OPT NAMES opt-22 opt HINTS ${LLVM_TOOLS_BINARY_DIR} /usr/lib/llvm-22/bin REQUIRED)
+find_program(TENON_LLVM_CAT NAMES llvm-cat-22 llvm-cat HINTS ${LLVM_TOOLS_BINARY_DIR} /usr/lib/llvm-22/bin REQUIRED)
 
 set(TENON_KERNEL_LEVELS generic avx2 avx512 avx512bf16)
 set(TENON_KERNEL_FLAGS_generic -march=x86-64-v2)
@@ -32,6 +33,7 @@ function(tenon_compile_kernels variable folder)
         COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/kernels/${level}
         COMMAND ${TENON_CLANG} -O2 -Xclang -disable-llvm-passes -emit-llvm -c ${TENON_KERNEL_FLAGS}
                 ${TENON_KERNEL_FLAGS_${level}} ${ARG_INCLUDES} ${path} -o ${object} -MD -MF ${object}.d
+        COMMAND ${TENON_OPT} -passes=function\(sroa\) ${object} -o ${object}
         DEPENDS ${path}
         DEPFILE ${object}.d
         VERBATIM)
@@ -40,7 +42,7 @@ function(tenon_compile_kernels variable folder)
     add_custom_command(
       OUTPUT ${folder}/${level}.bc
       COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-      COMMAND ${TENON_LLVM_LINK} ${objects} -o ${folder}/${level}.bc
+      COMMAND ${TENON_LLVM_CAT} -b ${objects} -o ${folder}/${level}.bc
       DEPENDS ${objects}
       VERBATIM)
     list(APPEND files ${folder}/${level}.bc)

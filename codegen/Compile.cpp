@@ -93,7 +93,8 @@ public:
     if (native->getForm() == CodeForm::text)
       return writeText(llvm::join(native->getParts(), "\n"));
     if (options.emit == "obj")
-      return writeObjects(*native);
+      return linkObjects(native->getParts(), LinkForm::object, options.libraryFolder,
+                         options.output);
     return writeArtefact(*native, sched);
   }
 
@@ -195,17 +196,6 @@ private:
       out.clear_error();
     }
     return code ? refused("cannot write " + path + ": " + code.message()) : llvm::Error::success();
-  }
-
-  // OUT for the first object, OUT.1 and so on for more.
-  llvm::Error writeObjects(const NativeCode &native) {
-    for (size_t i = 0; i < native.getParts().size(); ++i) {
-      std::string path = options.output + (i ? "." + std::to_string(i) : "");
-      if (llvm::Error error =
-              writeFile(path, [&](raw_ostream &out) { out << native.getParts()[i]; }))
-        return error;
-    }
-    return llvm::Error::success();
   }
 
   //===--------------------------------------------------------------------===//

@@ -2,21 +2,22 @@
 #ifndef TENON_CODEGEN_DECOMPOSED_H
 #define TENON_CODEGEN_DECOMPOSED_H
 
+#include "codegen/KernelLowering.h"
 #include "codegen/ProgramEmitter.h"
 
 namespace tenon {
 
-// Lowers kernels of a module on demand, each once for each combination of row spaces.
+// Kernels of a module, with the row spaces that stages give them.
 class DecomposedKernels {
 public:
-  // Code is linked into `module` as stages ask for it.
-  explicit DecomposedKernels(llvm::Module &module) : module(module) {}
+  KernelCall get(sched::StageOp stage, sched::KernelOp kernel);
 
-  llvm::Expected<KernelCall> get(sched::StageOp stage, sched::KernelOp kernel);
+  bool contains(llvm::StringRef function) const { return requests.contains(function); }
+  // Lowers a kernel that `get` named into a module. The MLIR context is in use meanwhile.
+  llvm::Error lower(llvm::StringRef function, llvm::Module &module) const;
 
 private:
-  llvm::Module &module;
-  llvm::StringMap<std::string> names; // kernel and spaces → function
+  llvm::StringMap<KernelToLower> requests; // by function
 };
 
 } // namespace tenon

@@ -19,6 +19,23 @@ static std::string firstLine(llvm::StringRef path) {
   return buffer ? (*buffer)->getBuffer().split('\n').first.str() : std::string();
 }
 
+static void addRuntime(std::vector<std::string> &arguments, LinkForm form,
+                       llvm::StringRef libraryFolder) {
+  if (form == LinkForm::library) {
+    arguments.push_back("-shared");
+    arguments.push_back("-Wl,-u,tenon_open");
+    arguments.push_back(("-Wl,--version-script=" + libraryFolder + "/tenon/tenon.map").str());
+  } else {
+    arguments.push_back((libraryFolder + "/libtenon_main.a").str());
+  }
+  for (const char *library : {"/libtenon_runtime.a", "/libtenon_tokenizer.a"})
+    arguments.push_back((libraryFolder + library).str());
+  for (const char *argument :
+       {"-l:libpcre2-8.a", "-l:libutf8proc.a", "-static-libstdc++", "-static-libgcc",
+        "-Wl,--gc-sections", "-Wl,-S", "-pthread", "-ldl", "-lm"})
+    arguments.push_back(argument);
+}
+
 llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,
                         llvm::StringRef libraryFolder, llvm::StringRef output) {
   llvm::ErrorOr<std::string> compiler = llvm::sys::findProgramByName("c++");
@@ -41,19 +58,10 @@ llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,
     stream << object;
     arguments.push_back(path.str().str());
   }
-  if (form == LinkForm::library) {
-    arguments.push_back("-shared");
-    arguments.push_back("-Wl,-u,tenon_open");
-    arguments.push_back(("-Wl,--version-script=" + libraryFolder + "/tenon/tenon.map").str());
-  } else {
-    arguments.push_back((libraryFolder + "/libtenon_main.a").str());
-  }
-  for (const char *library : {"/libtenon_runtime.a", "/libtenon_tokenizer.a"})
-    arguments.push_back((libraryFolder + library).str());
-  for (const char *argument :
-       {"-l:libpcre2-8.a", "-l:libutf8proc.a", "-static-libstdc++", "-static-libgcc",
-        "-Wl,--gc-sections", "-Wl,-S", "-pthread", "-ldl", "-lm"})
-    arguments.push_back(argument);
+  if (form == LinkForm::object)
+    arguments.insert(arguments.end(), {"-r", "-nostdlib"});
+  else
+    addRuntime(arguments, form, libraryFolder);
   if (llvm::sys::findProgramByName("ld.lld"))
     arguments.push_back("-fuse-ld=lld");
 

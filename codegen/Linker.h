@@ -1,4 +1,5 @@
-// Objects and the runtime to an executable or a shared library, by the system's C++ compiler.
+// Objects to one object, or with the runtime to an executable or a shared library, by the system's
+// C++ compiler.
 #ifndef TENON_CODEGEN_LINKER_H
 #define TENON_CODEGEN_LINKER_H
 
@@ -9,7 +10,7 @@
 
 namespace tenon {
 
-enum class LinkForm { executable, library };
+enum class LinkForm { executable, library, object };
 
 // `libraryFolder` holds libtenon_runtime.a and its companions.
 llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,

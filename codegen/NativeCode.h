@@ -2,21 +2,19 @@
 #ifndef TENON_CODEGEN_NATIVECODE_H
 #define TENON_CODEGEN_NATIVECODE_H
 
+#include "codegen/CodeUnit.h"
 #include "codegen/Descriptor.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Target/TargetMachine.h"
 #include <string>
 #include <vector>
 
 namespace tenon {
 
-enum class CodeForm { object, text };
-
 class NativeCode {
 public:
   explicit NativeCode(CodeForm form) : form(form) {}
 
-  llvm::Error add(llvm::Module &module, llvm::TargetMachine &machine);
+  llvm::Error add(std::vector<CodeUnit> units);
   // A finished part: an object, or text.
   void add(std::string part) { parts.push_back(std::move(part)); }
   // The part with `tenon_compiled`, for any x86-64.

@@ -13,7 +13,14 @@ namespace tenon {
 struct CpuTarget {
   std::string cpu;      // LLVM's name: "x86-64-v4"
   std::string features; // "+avx512vnni"
+
+  bool operator==(const CpuTarget &other) const {
+    return cpu == other.cpu && features == other.features;
+  }
 };
+
+// Once, before machines are made on several threads.
+void initialiseTargets();
 
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const CpuTarget &target);
 

@@ -28,8 +28,9 @@ namespace {
 class ProgramEmitter {
 public:
   ProgramEmitter(sched::ProgramOp program, StringRef name, llvm::Module &module,
-                 KernelProvider getKernel)
-      : program(program), module(module), getKernel(getKernel), builder(module.getContext()) {
+                 KernelProvider getKernel, SpecialisationSet &kernels)
+      : program(program), module(module), getKernel(getKernel), kernels(kernels),
+        builder(module.getContext()) {
     llvm::Type *pointer = builder.getPtrTy();
     auto type =
         llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer, pointer, pointer}, false);
@@ -103,40 +104,10 @@ private:
       return call.takeError();
     for (auto [i, operand] : llvm::enumerate(call->io))
       builder.CreateStore(pointers.lookup(stage.getOperand(operand)), at(io, i * sizeof(void *)));
-    builder.CreateCall(specialise(stage.getKernel(), *call), {io, env});
+    std::string symbol =
+        kernels.get(call->function, call->shape, stage.getKernel(), program.getSymName());
+    builder.CreateCall(declareSpecialisation(symbol, module), {io, env});
     return llvm::Error::success();
-  }
-
-  // A function of its own for each kernel and shape, in which the shape is a constant. It is not
-  // inlined: a model has a handful of shapes and hundreds of stages. Its name tells a profile what
-  // it is: tenon_decode_avx2.norm_qkv.tk_linear
-  llvm::Function *specialise(StringRef name, const KernelCall &call) {
-    std::string text =
-        (call.function->getName() + "." +
-         StringRef(reinterpret_cast<const char *>(call.shape.data()), call.shape.size()))
-            .str();
-    llvm::Function *&known = specialised[text];
-    if (known)
-      return known;
-    llvm::Type *pointer = builder.getPtrTy();
-    auto type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer}, false);
-    known = llvm::Function::Create(
-        type, llvm::Function::InternalLinkage,
-        function->getName() + "." + name + "." + call.function->getName(), module);
-    known->addFnAttr(llvm::Attribute::NoInline);
-    known->addFnAttr(llvm::Attribute::NoUnwind);
-
-    auto bytes = llvm::ConstantDataArray::get(module.getContext(), ArrayRef<uint8_t>(call.shape));
-    auto shape = new llvm::GlobalVariable(module, bytes->getType(), /*isConstant=*/true,
-                                          llvm::GlobalValue::PrivateLinkage, bytes,
-                                          known->getName() + ".shape");
-    shape->setAlignment(llvm::Align(8));
-    llvm::IRBuilder<> body(llvm::BasicBlock::Create(module.getContext(), "entry", known));
-    llvm::CallInst *inner =
-        body.CreateCall(call.function, {shape, known->getArg(0), known->getArg(1)});
-    inner->addFnAttr(llvm::Attribute::AlwaysInline);
-    body.CreateRetVoid();
-    return known;
   }
 
   llvm::Value *at(llvm::Value *pointer, int64_t bytes) {
@@ -163,20 +134,20 @@ private:
   sched::ProgramOp program;
   llvm::Module &module;
   KernelProvider getKernel;
+  SpecialisationSet &kernels;
   llvm::IRBuilder<> builder;
   llvm::Function *function;
   llvm::Value *env, *arena, *weights, *cache;
   llvm::Value *memoryCache, *memoryBlocks;
   llvm::Value *tokens, *scored, *cacheBlocks, *barrier, *scoredArena, *io;
   llvm::DenseMap<Value, llvm::Value *> pointers;
-  llvm::StringMap<llvm::Function *> specialised;
 };
 
 } // namespace
 
 llvm::Error emitProgram(sched::ProgramOp program, StringRef name, llvm::Module &module,
-                        KernelProvider getKernel) {
-  return ProgramEmitter(program, name, module, getKernel).run();
+                        KernelProvider getKernel, SpecialisationSet &kernels) {
+  return ProgramEmitter(program, name, module, getKernel, kernels).run();
 }
 
 } // namespace tenon

@@ -2,11 +2,12 @@
 //
 //   sched.stage @linear(%x, %w) into(%y)     io = {arena + T * 64, weights + 4096, arena + T *
 //   2368}
-//                                       ─▶   call @linear.kernel(io, env)
+//                                       ─▶   call @tenon_avx2.linear.tk_linear(io, env)
 //   sched.barrier                            call env->services->barrier(env)
 #ifndef TENON_CODEGEN_PROGRAMEMITTER_H
 #define TENON_CODEGEN_PROGRAMEMITTER_H
 
+#include "codegen/Specialisation.h"
 #include "ir/Sched.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/IR/Module.h"
@@ -17,7 +18,7 @@ namespace tenon {
 
 // How a stage is computed: `function` is a tenon_kernel, called with a constant shape.
 struct KernelCall {
-  llvm::Function *function;
+  std::string function;
   std::vector<uint8_t> shape;
   // Which operand of the stage (inputs, then outputs) each pointer of `io` is.
   llvm::SmallVector<unsigned> io;
@@ -35,9 +36,9 @@ int64_t getBlockBytes(llm::CacheType cache);
 using KernelProvider =
     llvm::function_ref<llvm::Expected<KernelCall>(sched::StageOp, bool isDecode)>;
 
-// Emits `name` for a program; kernels are specialised once for each function and shape.
+// Emits `name` for a program. What it calls is added to `kernels`, and declared in `module`.
 llvm::Error emitProgram(sched::ProgramOp program, llvm::StringRef name, llvm::Module &module,
-                        KernelProvider getKernel);
+                        KernelProvider getKernel, SpecialisationSet &kernels);
 
 } // namespace tenon
 

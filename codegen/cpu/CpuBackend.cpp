@@ -1,19 +1,19 @@
 // See CpuBackend.h.
 //
-//   for each level:   kernels/<level>.bc ──link what is needed──┐
-//                     sched.program ──emitProgram──▶ LLVM module ──O3──▶ object
+// For each level:
+//
+//   sched.program ─emitProgram─▶ programs ──────────────────────────────────────────O3─▶ object
+//         └─ what it calls ─▶ kernel + shape ◀─ what that needs of <level>.bc ──────O3─▶ object
 #include "codegen/cpu/CpuBackend.h"
 #include "codegen/Decomposed.h"
 #include "codegen/Error.h"
+#include "codegen/cpu/KernelBitcode.h"
 #include "codegen/cpu/KernelMatch.h"
 #include "codegen/cpu/KernelSet.h"
 #include "codegen/cpu/Level.h"
 #include "passes/Remarks.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/Bitcode/BitcodeReader.h"
-#include "llvm/Linker/Linker.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include <set>
+#include <map>
 
 using namespace mlir;
 
@@ -23,36 +23,39 @@ void CpuBackend::configure(PipelineOptions &options) const { options.pack = true
 
 namespace {
 
-// One level: both programs and the kernels they call.
+// One level: a unit for the programs and one for each kernel and shape that they call. Units read
+// the bitcode that lies here.
 class LevelCompiler {
 public:
-  LevelCompiler(ModuleOp module, const Level &level, const TargetOptions &options)
-      : module(module), level(level), options(options),
-        target{level.cpu.str(), level.features.str()}, code(level.name, context), decomposed(code) {
+  LevelCompiler(ModuleOp module, const Level &level)
+      : module(module), level(level), target{level.cpu.str(), level.features.str()} {}
+
+  llvm::Error open(llvm::StringRef kernelFolder) {
+    std::string path = (kernelFolder + "/" + level.bitcode + ".bc").str();
+    auto read = llvm::MemoryBuffer::getFile(path);
+    if (!read)
+      return lacking("cannot read the CPU kernels " + path + ": " + read.getError().message());
+    file = std::move(*read);
+    return addBitcode(nullptr, *file);
   }
 
-  llvm::Error run(NativeCode &native, VariantInfo &variant) {
-    llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target);
-    if (!machine)
-      return machine.takeError();
-    setTarget(code, **machine);
-
+  llvm::Expected<VariantInfo> addUnits(std::vector<CodeUnit> &units) {
     std::string suffix = level.bitcode.str();
+    SpecialisationSet called("tenon_" + suffix);
+    CodeUnit &programs = units.emplace_back("programs", target);
     for (auto program : module.getOps<sched::ProgramOp>())
       if (llvm::Error error = emitProgram(
-              program, ("tenon_" + program.getSymName() + "_" + suffix).str(), code,
-              [&](sched::StageOp stage, bool isDecode) { return get(stage, isDecode); }))
+              program, ("tenon_" + program.getSymName() + "_" + suffix).str(), programs.getModule(),
+              [&](sched::StageOp stage, bool isDecode) { return get(stage, isDecode); }, called))
         return error;
-    if (llvm::Error error = linkKernels())
-      return error;
-    optimise(code, **machine, target,
-             [](const llvm::GlobalValue &value) { return value.getName().starts_with("tenon_"); });
-    variant = {level.name.str(), level.required.str(), suffix, scratch};
-    return native.add(code, **machine);
+    for (const Specialisation &kernel : called.getAll())
+      if (llvm::Error error = define(kernel, units.emplace_back(kernel.symbol, target)))
+        return error;
+    return VariantInfo{level.name.str(), level.required.str(), suffix, scratch};
   }
 
 private:
-  llvm::Expected<KernelCall> get(sched::StageOp stage, bool isDecode) {
+  KernelCall get(sched::StageOp stage, bool isDecode) {
     auto kernel =
         SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
     std::optional<KernelMatch> match = matchSet(stage, kernel, isDecode);
@@ -63,12 +66,7 @@ private:
       return decomposed.get(stage, kernel);
     }
     scratch = std::max(scratch, match->scratch);
-    called.insert(match->function);
-    llvm::Type *pointer = llvm::PointerType::getUnqual(context);
-    auto type =
-        llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
-    llvm::FunctionCallee callee = code.getOrInsertFunction(match->function, type);
-    return KernelCall{cast<llvm::Function>(callee.getCallee()), match->shape, match->io};
+    return KernelCall{match->function, match->shape, match->io};
   }
 
   // The kernel of a registered set that has code for this level.
@@ -77,7 +75,7 @@ private:
       if (set.bitcode(level.bitcode).empty())
         continue;
       if (std::optional<KernelMatch> match = set.match(stage, kernel, isDecode)) {
-        usedSets.insert(&set);
+        setOf.try_emplace(match->function, &set);
         emitPassed(stage, "cpu-kernels",
                    kernel.getSymName() + " by " + match->function + " of " + set.name);
         return match;
@@ -86,43 +84,44 @@ private:
     return std::nullopt;
   }
 
-  llvm::Error linkKernels() {
-    for (const KernelSet *set : usedSets)
-      if (llvm::Error error =
-              link({set->bitcode(level.bitcode), set->name}, "kernels of " + set->name))
+  llvm::Error define(const Specialisation &kernel, CodeUnit &unit) {
+    emitSpecialisation(kernel, unit.getModule());
+    if (decomposed.contains(kernel.function))
+      return decomposed.lower(kernel.function, unit.getModule());
+    const KernelSet *set = setOf.lookup(kernel.function);
+    if (set && !bitcode.count(set))
+      if (llvm::Error error = addBitcode(set, {set->bitcode(level.bitcode), set->name}))
         return error;
-    std::string path = options.kernelFolder + "/" + level.bitcode.str() + ".bc";
-    auto buffer = llvm::MemoryBuffer::getFile(path);
-    if (!buffer)
-      return lacking("cannot read the CPU kernels " + path + ": " + buffer.getError().message());
-    if (llvm::Error error = link(**buffer, "kernels of " + path))
-      return error;
-    for (const std::string &name : called)
-      if (code.getFunction(name)->isDeclaration())
-        return internal("no kernel " + name + " for " + level.name);
+    unit.complete = [own = &bitcode.at(nullptr), theirs = set ? &bitcode.at(set) : nullptr,
+                     &level = level,
+                     function = kernel.function](llvm::Module &code) -> llvm::Error {
+      if (theirs)
+        if (llvm::Error error = theirs->linkInto(code))
+          return error;
+      if (llvm::Error error = own->linkInto(code))
+        return error;
+      if (code.getFunction(function)->isDeclaration())
+        return internal("no kernel " + function + " for " + level.name);
+      return llvm::Error::success();
+    };
     return llvm::Error::success();
   }
 
-  llvm::Error link(llvm::MemoryBufferRef bitcode, const llvm::Twine &what) {
-    auto kernels = llvm::parseBitcodeFile(bitcode, context);
-    if (!kernels)
-      return refused(what + ": " + llvm::toString(kernels.takeError()));
-    (*kernels)->setDataLayout(code.getDataLayout());
-    (*kernels)->setTargetTriple(code.getTargetTriple());
-    if (llvm::Linker::linkModules(code, std::move(*kernels), llvm::Linker::LinkOnlyNeeded))
-      return refused("cannot link the " + what);
+  llvm::Error addBitcode(const KernelSet *set, llvm::MemoryBufferRef buffer) {
+    llvm::Expected<KernelBitcode> opened = KernelBitcode::open(buffer);
+    if (!opened)
+      return opened.takeError();
+    bitcode.emplace(set, std::move(*opened));
     return llvm::Error::success();
   }
 
   ModuleOp module;
   const Level &level;
-  const TargetOptions &options;
   CpuTarget target;
-  llvm::LLVMContext context;
-  llvm::Module code;
   DecomposedKernels decomposed;
-  llvm::SetVector<const KernelSet *> usedSets;
-  std::set<std::string> called; // kernels
+  std::unique_ptr<llvm::MemoryBuffer> file;
+  std::map<const KernelSet *, KernelBitcode> bitcode; // null: Tenon's own
+  llvm::StringMap<const KernelSet *> setOf;           // by function
   int64_t scratch = 64;
 };
 
@@ -132,13 +131,23 @@ llvm::Expected<NativeCode> CpuBackend::compile(ModuleOp module, const TargetOpti
   llvm::Expected<SmallVector<const Level *>> levels = selectLevels(options.cpus);
   if (!levels)
     return levels.takeError();
-  NativeCode native(options.form);
+  std::vector<std::unique_ptr<LevelCompiler>> compilers;
+  std::vector<CodeUnit> units;
   SmallVector<VariantInfo> variants;
-  for (const Level *level : *levels)
-    if (llvm::Error error =
-            LevelCompiler(module, *level, options).run(native, variants.emplace_back()))
+  for (const Level *level : *levels) {
+    LevelCompiler &compiler =
+        *compilers.emplace_back(std::make_unique<LevelCompiler>(module, *level));
+    if (llvm::Error error = compiler.open(options.kernelFolder))
       return error;
+    llvm::Expected<VariantInfo> variant = compiler.addUnits(units);
+    if (!variant)
+      return variant.takeError();
+    variants.push_back(*variant);
+  }
 
+  NativeCode native(options.form);
+  if (llvm::Error error = native.add(std::move(units)))
+    return error;
   if (llvm::Error error = native.addDescriptor(module, getName(), /*maxThreads=*/0, variants))
     return error;
   return native;

@@ -231,7 +231,7 @@ private:
     shape.activation = activation;
     shape.residual = bool(residual);
     shape.residual_stride = residual ? stride(residual) : 0;
-    shape.matmul = !isDecode;
+    shape.matmul = !isDecode && !tk_is_quantised(shape.format);
     return makeMatch("tk_linear", shape, getOperands(needed), tk_linear_scratch(&shape));
   }
 
@@ -277,7 +277,7 @@ private:
     shape.norm_bias = bool(before.bias);
     shape.bias = bool(op.getBias());
     shape.activation = getActivation(act.getKind());
-    shape.matmul = !isDecode;
+    shape.matmul = !isDecode && !tk_is_quantised(shape.format);
     return makeMatch("tk_gated_mlp", shape, getOperands(needed), tk_gated_mlp_scratch(&shape));
   }
 
