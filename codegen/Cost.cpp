@@ -178,6 +178,20 @@ CostTable estimateCost(func::FuncOp function, const Workload &workload) {
   return result;
 }
 
+KernelCost getKernelCost(Block &body) {
+  auto estimate = [&](const Workload &workload) {
+    Estimator estimator(workload);
+    llvm::MapVector<StringRef, Cost> table;
+    estimateBlock(body, estimator, table);
+    Cost total;
+    for (auto &[name, cost] : table)
+      total += cost;
+    return total;
+  };
+  Cost row = estimate({1, 1, 0, 0}), pair = estimate({1, 1, 1, 1});
+  return {row.weightBytes, pair.cacheBytes - row.cacheBytes, row.flops, pair.flops - row.flops};
+}
+
 Cost getTotal(const CostTable &table) {
   Cost total;
   for (const auto &[name, cost] : table)

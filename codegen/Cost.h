@@ -59,6 +59,13 @@ using CostTable = std::vector<std::pair<std::string, Cost>>;
 CostTable estimateCost(mlir::func::FuncOp function, const Workload &workload);
 Cost getTotal(const CostTable &table);
 
+// A kernel's body for one row, one (query, key) pair and one cached position: what a step costs is a
+// sum of these.
+struct KernelCost {
+  int64_t weightBytes, contextBytes, rowFlops, pairFlops;
+};
+KernelCost getKernelCost(mlir::Block &body);
+
 // Bytes of the cache that each position of a sequence takes, in all layers.
 int64_t getCacheBytesPerToken(mlir::func::FuncOp function);
 

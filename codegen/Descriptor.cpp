@@ -1,5 +1,6 @@
 // See Descriptor.h. The order of the fields is that of runtime/kernel_abi.h.
 #include "codegen/Descriptor.h"
+#include "codegen/Cost.h"
 #include "codegen/ProgramEmitter.h"
 #include "ir/Sched.h"
 #include "runtime/kernel_abi.h"
@@ -87,6 +88,42 @@ std::pair<int64_t, llvm::Constant *> getHiddens(llvm::Module &object, sched::Pro
   return {hiddens.size(), makeTable(object, hiddens)};
 }
 
+// tenon_stages
+llvm::Constant *makeStages(llvm::Module &object, sched::ProgramOp program) {
+  SmallVector<llvm::Constant *> stages;
+  bool met = true;
+  if (program)
+    for (Operation &op : program.getBody().front()) {
+      met |= isa<sched::BarrierOp>(op);
+      auto stage = dyn_cast<sched::StageOp>(op);
+      if (!stage)
+        continue;
+      auto kernel =
+          SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
+      KernelCost cost = getKernelCost(kernel.getBody().front());
+      bool scored = llvm::any_of(stage->getOperands(), [](Value operand) {
+        auto buffer = operand.getDefiningOp<sched::BufferOp>();
+        return buffer && buffer.getSpace() == sched::Space::scored;
+      });
+      stages.push_back(Fields(object)
+                           .text(stage.getKernel())
+                           .i32(scored)
+                           .i32(met)
+                           .i64(cost.weightBytes)
+                           .i64(cost.contextBytes)
+                           .i64(cost.rowFlops)
+                           .i64(cost.pairFlops)
+                           .make());
+      met = false;
+    }
+  llvm::Constant *none =
+      llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(object.getContext()));
+  return Fields(object)
+      .i64(stages.size())
+      .add(stages.empty() ? none : makeTable(object, stages))
+      .make();
+}
+
 tenon_dtype getCacheType(Type element) {
   return element.isF32() ? TENON_F32 : element.isBF16() ? TENON_BF16 : TENON_F16;
 }
@@ -128,6 +165,7 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
     count = std::max<int64_t>(count, op.getLayer() + 1);
   });
   auto prefill = module.lookupSymbol<sched::ProgramOp>("prefill");
+  auto decode = module.lookupSymbol<sched::ProgramOp>("decode");
   auto encode = module.lookupSymbol<sched::ProgramOp>("encode");
 
   // Dynamic scaling keeps cached keys; frequencies in two rows do not go together.
@@ -170,6 +208,9 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .add(makeCacheLayout(object, memory, memoryLayers))
                                  .i32(attribute("llm.encoder_vocab"))
                                  .i64(attribute("llm.token_types"))
+                                 .add(makeStages(object, prefill))
+                                 .add(makeStages(object, decode))
+                                 .add(makeStages(object, encode))
                                  .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,

@@ -49,8 +49,9 @@ public:
     cacheBlocks = loadInt64(env, offsetof(tenon_env, cache_blocks));
     memoryCache = loadPointer(env, offsetof(tenon_env, memory_cache));
     memoryBlocks = loadInt64(env, offsetof(tenon_env, memory_blocks));
-    barrier = loadPointer(loadPointer(env, offsetof(tenon_env, services)),
-                          offsetof(tenon_services, barrier));
+    llvm::Value *services = loadPointer(env, offsetof(tenon_env, services));
+    barrier = loadPointer(services, offsetof(tenon_services, barrier));
+    mark = loadPointer(services, offsetof(tenon_services, mark));
     // Buffers of scored rows lie behind those of tokens.
     ArenaSize size = getArenaSize(program->getParentOfType<ModuleOp>());
     scoredArena =
@@ -107,7 +108,21 @@ private:
     std::string symbol =
         kernels.get(call->function, call->shape, stage.getKernel(), program.getSymName());
     builder.CreateCall(declareSpecialisation(symbol, module), {io, env});
+    emitMark();
     return llvm::Error::success();
+  }
+
+  // if (services->mark) services->mark(env, stage number)
+  void emitMark() {
+    auto *call = llvm::BasicBlock::Create(module.getContext(), "mark", function);
+    auto *next = llvm::BasicBlock::Create(module.getContext(), "next", function);
+    builder.CreateCondBr(builder.CreateIsNotNull(mark), call, next);
+    builder.SetInsertPoint(call);
+    auto type = llvm::FunctionType::get(builder.getVoidTy(),
+                                        {builder.getPtrTy(), builder.getInt32Ty()}, false);
+    builder.CreateCall(type, mark, {env, builder.getInt32(stages++)});
+    builder.CreateBr(next);
+    builder.SetInsertPoint(next);
   }
 
   llvm::Value *at(llvm::Value *pointer, int64_t bytes) {
@@ -139,7 +154,8 @@ private:
   llvm::Function *function;
   llvm::Value *env, *arena, *weights, *cache;
   llvm::Value *memoryCache, *memoryBlocks;
-  llvm::Value *tokens, *scored, *cacheBlocks, *barrier, *scoredArena, *io;
+  llvm::Value *tokens, *scored, *cacheBlocks, *barrier, *mark, *scoredArena, *io;
+  int32_t stages = 0; // so far
   llvm::DenseMap<Value, llvm::Value *> pointers;
 };
 

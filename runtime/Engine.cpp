@@ -5,6 +5,7 @@
 #include "runtime/Matmul.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace tenon::rt {
 
@@ -27,6 +28,8 @@ const tenon_variant &chooseVariant(const tenon_compiled &compiled) {
                                        lacking.empty() ? "there are none" : lacking));
 }
 
+static void plainBarrier(const tenon_env *env) { static_cast<ThreadTeam *>(env->team)->barrier(); }
+
 static int teamSize(const tenon_compiled &compiled, int requested) {
   int threads = requested > 0 ? requested : allowedCpus();
   return compiled.max_threads > 0 ? std::min(threads, compiled.max_threads) : threads;
@@ -41,7 +44,6 @@ Engine::Engine(const tenon_compiled &compiled, const Artefact &artefact,
       memory(compiled.memory, compiled.memory.layers == 0 ? 0
                               : options.memoryBlocks > 0  ? options.memoryBlocks
                                                           : KvPool::blocksFor(compiled.context)) {
-  services.barrier = [](const tenon_env *env) { static_cast<ThreadTeam *>(env->team)->barrier(); };
   scratchStride = (chosen.scratch_bytes + 4095) / 4096 * 4096;
   scratch = Mapping::ofZeros(scratchStride * team.size(), "kernel scratch");
 }
@@ -267,12 +269,21 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
   services.matmul =
       program != chosen.decode && T >= oneDnnTokens && !oneDnnFailed() ? notedMatmul : nullptr;
   offeredOneDnn |= program != chosen.decode && T >= oneDnnTokens;
+  services.barrier = trace ? Trace::barrier : plainBarrier;
+  services.mark = trace ? Trace::mark : nullptr;
+  if (trace)
+    trace->beginStep(program == chosen.decode   ? compiled.decode_stages
+                     : program == chosen.encode ? compiled.encode_stages
+                                                : compiled.prefill_stages,
+                     batch, team.size());
   team.run([&](int thread) {
     tenon_env env = {&batch,       &services,     scratch.data() + thread * scratchStride,
                      thread,       team.size(),   kvPool.blocks(),
                      &team,        memory.base(), memory.blocks(),
                      scratchStride};
     asked = false;
+    if (trace)
+      trace->enter(thread);
     program(&env, arena.data(), artefact.weights(), kvPool.base());
     if (asked)
       askedOneDnn = true;
@@ -297,6 +308,23 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
                        int64_t(token) * hiddens[h].width;
     sink(row);
   }
+}
+
+double Engine::secondsToStreamWeights() {
+  constexpr int64_t unit = 16; // words, whose sums fit the registers
+  const int64_t units = compiled.weight_bytes / 8 / unit;
+  const uint64_t *weights = reinterpret_cast<const uint64_t *>(artefact.weights());
+  std::atomic<uint64_t> sum{0};
+  const auto start = std::chrono::steady_clock::now();
+  team.run([&](int thread) {
+    uint64_t sums[unit] = {};
+    for (int64_t i = units * thread / team.size(); i < units * (thread + 1) / team.size(); ++i)
+      for (int64_t j = 0; j < unit; ++j)
+        sums[j] += weights[i * unit + j];
+    for (uint64_t part : sums)
+      sum += part;
+  });
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 } // namespace tenon::rt

@@ -18,6 +18,7 @@
 #include "runtime/KvPool.h"
 #include "runtime/Mapping.h"
 #include "runtime/ThreadTeam.h"
+#include "runtime/Trace.h"
 #include "runtime/kernel_abi.h"
 
 #include <atomic>
@@ -89,6 +90,11 @@ public:
   // and their rows have hidden states only.
   void encode(const std::vector<Work> &works, const RowSink &sink);
 
+  // Until it is null again, every step is recorded there.
+  void traceInto(Trace *into) { trace = into; }
+  // How long all threads take together to read all weights once, and do nothing else.
+  double secondsToStreamWeights();
+
 private:
   struct Piece { // a run of one work's tokens in the batch being built
     int work, first, count;
@@ -109,6 +115,7 @@ private:
   Mapping arena, scratch;
   int64_t scratchStride = 0;
   tenon_services services = {};
+  Trace *trace = nullptr;
   bool offeredOneDnn = false, fellBack = false; // ever; in the last step
   std::atomic<bool> askedOneDnn{false};         // ever
 

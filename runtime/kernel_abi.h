@@ -59,6 +59,8 @@ typedef struct tenon_services {
   // found: kernels then use their own loop.
   int (*matmul)(tenon_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                 const void *b, int64_t ldb, float *c, int64_t ldc);
+  // Called by every thread when it has done its part of a stage of the program, unless null.
+  void (*mark)(const struct tenon_env *env, int32_t stage);
 } tenon_services;
 
 typedef struct tenon_env {
@@ -91,6 +93,23 @@ typedef void tenon_kernel(const void *shape, void *const *io, const tenon_env *e
 
 // A compiled phase. `arena` is T * arena_token_bytes + R * arena_scored_bytes long.
 typedef void tenon_program(const tenon_env *env, char *arena, const char *weights, char *cache);
+
+// What a stage of a program costs on paper (codegen/Cost.h), for people who measure it. The rows
+// are the batch's tokens, or its scored rows; a pair is one of a query and a key that it may see.
+typedef struct tenon_stage {
+  const char *kernel;    // "norm_qkv"
+  int32_t scored;        // 1: its rows are scored rows
+  int32_t barrier;       // 1: threads have met before it
+  int64_t weight_bytes;  // read once for all rows
+  int64_t context_bytes; // read for each cached position of each sequence
+  int64_t row_flops;
+  int64_t pair_flops;
+} tenon_stage;
+
+typedef struct tenon_stages {
+  int64_t count;
+  const tenon_stage *list; // in the order of the program
+} tenon_stages;
 
 // The same programs for one instruction set; the runtime takes the first whose features the CPU
 // has.
@@ -158,6 +177,9 @@ typedef struct tenon_compiled {
   tenon_cache_layout memory;
   int32_t encoder_vocab; // 0 without an encoder
   int64_t token_types;   // how many there are; 0: the model does not ask
+  tenon_stages prefill_stages;
+  tenon_stages decode_stages;
+  tenon_stages encode_stages;
 } tenon_compiled;
 
 #endif // TENON_KERNEL_ABI_H

@@ -67,7 +67,7 @@ void runLevel(const char *name, bench_level level, const std::string &filter) {
         sequenceOf.data(), starts,  &length, blocks.data(), nullptr,    nullptr,
         nullptr,           nullptr, 0};
     char *scratch = allocate(c.scratch_bytes);
-    tenon_services services = {nullptr, nullptr};
+    tenon_services services = {nullptr, nullptr, nullptr};
     tenon_env env = {&batch, &services, scratch, 0, 1, 256, nullptr, nullptr, 0, 0};
     bool normed = std::strstr(c.name, "smol qkv") || std::strstr(c.name, "gate") ||
                   std::strstr(c.name, "head");

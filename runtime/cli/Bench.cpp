@@ -1,7 +1,10 @@
 // OUT bench: prompt and generation speed, measured in this process.
 //
 //   prefill   tokens / time of one prompt, the last row scored
-//   decode    batch * n / time of n greedy steps behind `depth` cached tokens
+//   decode    batch * n / time of n greedy steps behind `depth` cached tokens; what a step reads of
+//             weights and cache, against what all threads can read when they do nothing else
+//
+// --ops and --trace look into a few more steps behind each measurement.
 //
 // Of an encoder, alone or before a decoder, prefill is the encoding of the prompt. A decoder's
 // steps then attend to a source of 128 tokens.
@@ -9,13 +12,14 @@
 #include "runtime/Error.h"
 #include "runtime/Program.h"
 #include "runtime/RowMath.h"
+#include "runtime/Trace.h"
 #include "runtime/cli/Cli.h"
 #include "runtime/cli/Json.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <numeric>
+#include <fstream>
 #include <sys/resource.h>
 
 namespace tenon::rt {
@@ -43,43 +47,49 @@ public:
       encode(source, std::min(sourceTokens, engine.context()));
   }
 
-  std::vector<double> prefill(int tokens) {
+  // The steps of the last repeat are traced, and not counted, if `trace` is not null.
+  std::vector<double> prefill(int tokens, Trace *trace) {
     std::vector<double> rates;
-    for (int repeat = -1; repeat < plan.repeats; ++repeat) { // the first warms up
+    for (int repeat = -1; repeat < plan.repeats + (trace != nullptr); ++repeat) { // one to warm up
+      engine.traceInto(repeat == plan.repeats ? trace : nullptr);
       KvSequence sequence(engine.pool()), memory(engine.memoryPool());
       Clock clock;
       if (engine.hasMemory())
         encode(memory, tokens);
       else
         feed(sequence, tokens);
-      if (repeat >= 0)
+      if (repeat >= 0 && repeat < plan.repeats)
         rates.push_back(tokens / clock.ms() * 1000);
     }
+    engine.traceInto(nullptr);
     return rates;
   }
 
-  std::vector<double> decode(int depth, int batch) {
+  std::vector<double> decode(int depth, int batch, Trace *trace) {
     std::vector<KvSequence> sequences;
     for (int i = 0; i < batch; ++i) { // each its own copy: a fork would be read from a warm cache
       sequences.emplace_back(engine.pool());
       feed(sequences.back(), depth);
     }
     std::vector<double> rates;
-    for (int repeat = -1; repeat < plan.repeats; ++repeat) {
+    for (int repeat = -1; repeat < plan.repeats + (trace != nullptr); ++repeat) {
+      engine.traceInto(repeat == plan.repeats ? trace : nullptr);
       std::vector<int32_t> next(ids.begin(), ids.begin() + batch);
       std::vector<Work> works;
       for (int i = 0; i < batch; ++i) {
         sequences[i].truncate(depth);
         works.push_back({&sequences[i], &next[i], 1, Score::Last, 0, nullptr, &source});
       }
-      const int steps = repeat < 0 ? std::min(plan.steps, 8) : plan.steps;
+      const bool counts = repeat >= 0 && repeat < plan.repeats;
+      const int steps = counts ? plan.steps : std::min(plan.steps, 8);
       Clock clock;
       for (int step = 0; step < steps; ++step)
         engine.step(works,
                     [&](const Row &row) { next[row.work] = argmax(row.logits, engine.vocab()); });
-      if (repeat >= 0)
+      if (counts)
         rates.push_back(double(batch) * steps / clock.ms() * 1000);
     }
+    engine.traceInto(nullptr);
     return rates;
   }
 
@@ -105,17 +115,126 @@ static double median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-static Json roundedAll(const std::vector<double> &values) {
+// One line for each kernel, for a step:
+//   gated_mlp   30 calls   0.912 ms   31.2 %   36.1 GB/s  92 % of memory   21.4 GFLOP/s
+static void printKernels(const KernelTimes &kernels, double streaming) {
+  double total = 0;
+  for (const KernelTime &kernel : kernels.list)
+    total += kernel.seconds;
+  for (const KernelTime &kernel : kernels.list) {
+    const double steps = double(kernels.steps), seconds = std::max(kernel.seconds, 1e-9);
+    std::string line = fmt::format("    {:<24} {:>4} calls {:>9.3f} ms {:>5.1f} %",
+                                   kernel.kernel.empty() ? "waiting for others" : kernel.kernel,
+                                   static_cast<int64_t>(double(kernel.calls) / steps),
+                                   kernel.seconds / steps * 1e3, 100 * kernel.seconds / total);
+    if (kernel.bytes > 0)
+      line += fmt::format(" {:>8.1f} GB/s {:>4.0f} % of memory", kernel.bytes / seconds / 1e9,
+                          100 * kernel.bytes / seconds / streaming);
+    if (kernel.flops > 0)
+      line += fmt::format("{:>{}.1f} GFLOP/s", kernel.flops / seconds / 1e9,
+                          kernel.bytes > 0 ? 10 : 38);
+    print(line + "\n");
+  }
+}
+
+static Json describeKernels(const KernelTimes &kernels) {
   Json list = Json::array();
-  for (double value : values)
-    list.push_back(rounded(value));
+  for (const KernelTime &kernel : kernels.list)
+    list.push_back({{"kernel", kernel.kernel.empty() ? "wait" : kernel.kernel},
+                    {"calls", kernel.calls / std::max<int64_t>(kernels.steps, 1)},
+                    {"ms", kernel.seconds / double(std::max<int64_t>(kernels.steps, 1)) * 1e3},
+                    {"bytes", kernel.bytes / double(std::max<int64_t>(kernels.steps, 1))},
+                    {"flops", kernel.flops / double(std::max<int64_t>(kernels.steps, 1))}});
   return list;
 }
+
+namespace {
+// What is printed, as lines at once or as one JSON object at the end.
+class Report {
+public:
+  Report(Engine &engine, const tenon_compiled &compiled, bool json, bool operations)
+      : engine(engine), compiled(compiled), json(json), operations(operations) {
+    for (int i = 0; i < 5; ++i)
+      streaming = std::max(streaming, weights() / engine.secondsToStreamWeights());
+  }
+
+  void prefill(int tokens, const std::vector<double> &rates, const KernelTimes &kernels) {
+    if (!json)
+      print(
+          fmt::format("prefill {:>6} tokens             {:>10.1f} tok/s\n", tokens, median(rates)));
+    add(prefills, {{"tokens", tokens}, {"tok_s", roundedAll(rates)}}, kernels);
+  }
+
+  void decode(int depth, int batch, int steps, const std::vector<double> &rates,
+              const KernelTimes &kernels) {
+    const double stepRate = median(rates) / batch;
+    weightRate = std::max(weightRate, stepRate * weights());
+    const double position = double(compiled.cache.layers) * compiled.cache.heads *
+                            double(compiled.cache.key_bytes + compiled.cache.value_bytes) /
+                            TENON_BLOCK_TOKENS;
+    const double bytes = weights() + position * batch * (depth + steps / 2.0);
+    if (!json)
+      print(fmt::format("decode  depth {:>6}, batch {:>3}    {:>10.1f} tok/s   memory: {:.1f} of "
+                        "{:.1f} GB/s\n",
+                        depth, batch, median(rates), stepRate * bytes / 1e9, streaming / 1e9));
+    add(decodes,
+        {{"depth", depth},
+         {"batch", batch},
+         {"tok_s", roundedAll(rates)},
+         {"gb_s", rounded(stepRate * bytes / 1e9)}},
+        kernels);
+  }
+
+  void end(double loadMs) {
+    struct rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    const int64_t peak = int64_t(usage.ru_maxrss) * 1024;
+    if (json)
+      return printJson({{"prefill", prefills},
+                        {"decode", decodes},
+                        {"load_ms", rounded(loadMs)},
+                        {"peak_rss_bytes", peak},
+                        {"weight_bytes", compiled.weight_bytes},
+                        {"weight_gb_s", rounded(weightRate / 1e9)},
+                        {"stream_gb_s", rounded(streaming / 1e9)}});
+    print(fmt::format("{} threads, loaded in {:.1f} ms, peak {} MiB, weights {} MiB read at {:.1f} "
+                      "GB/s, memory-bound: {:.1f} of {:.1f} GB/s\n",
+                      engine.threads(), loadMs, peak >> 20, compiled.weight_bytes >> 20,
+                      weightRate / 1e9, weightRate / 1e9, streaming / 1e9));
+  }
+
+private:
+  double weights() const { return static_cast<double>(compiled.weight_bytes); }
+
+  static Json roundedAll(const std::vector<double> &values) {
+    Json list = Json::array();
+    for (double value : values)
+      list.push_back(rounded(value));
+    return list;
+  }
+
+  void add(Json &list, Json entry, const KernelTimes &kernels) {
+    if (operations && json)
+      entry["ops"] = describeKernels(kernels);
+    else if (operations)
+      printKernels(kernels, streaming);
+    list.push_back(std::move(entry));
+  }
+
+  Engine &engine;
+  const tenon_compiled &compiled;
+  const bool json, operations;
+  double streaming = 0;  // bytes that all threads read in a second
+  double weightRate = 0; // the most bytes of weights of a second; every step reads all of them once
+  Json prefills = Json::array(), decodes = Json::array();
+};
+} // namespace
 
 void runBench(const Invocation &invocation, const Arguments &arguments) {
   Plan plan;
   EngineOptions engineOptions;
-  bool json = false;
+  bool json = false, operations = false;
+  std::string traceFile;
   CLI::App app("Measures prompt and generation speed.", "bench");
   auto list = [&](const char *option, std::vector<int> &values, const char *help, int least) {
     app.add_option(option, values, help)
@@ -133,6 +252,9 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
       ->option_text("N");
   app.add_option("-r", plan.repeats, "Repeats (5)")->check(CLI::Range(1, 1000))->option_text("R");
   addThreadOptions(app, engineOptions.threads, engineOptions.pin);
+  app.add_flag("--ops", operations, "Tell what each kernel takes");
+  app.add_option("--trace", traceFile, "Write all stages of a few steps for Perfetto")
+      ->option_text("F.json");
   app.add_flag("--json", json, "Print one JSON object");
   parse(app, arguments);
 
@@ -160,43 +282,31 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
   Engine engine(invocation.compiled, program.artefact(), engineOptions);
   const double loadMs = invocation.started.ms();
   Bench bench(engine, plan);
-  Json prefill = Json::array(), decode = Json::array();
-  double weightRate = 0; // bytes of weights read in a second; every step reads them all once
+  Report report(engine, invocation.compiled, json, operations);
+  std::ofstream traces;
+  if (!traceFile.empty()) {
+    traces.open(traceFile);
+    if (!traces)
+      refuse("{}: cannot be written", traceFile);
+  }
+  Trace trace;
+  Trace *wanted = operations || traces.is_open() ? &trace : nullptr;
   for (int prompt : plan.prompts)
     if (prompt > 0) {
-      std::vector<double> rates = bench.prefill(prompt);
-      if (!json)
-        print(fmt::format("prefill {:>6} tokens             {:>10.1f} tok/s\n", prompt,
-                          median(rates)));
-      prefill.push_back({{"tokens", prompt}, {"tok_s", roundedAll(rates)}});
+      const size_t known = trace.steps().size();
+      std::vector<double> rates = bench.prefill(prompt, wanted);
+      report.prefill(prompt, rates, sumByKernel(trace, known));
     }
   for (int depth : plan.depths)
     for (int batch : plan.batches)
       if (plan.steps > 0) {
-        std::vector<double> rates = bench.decode(depth, batch);
-        weightRate =
-            std::max(weightRate,
-                     median(rates) / batch * static_cast<double>(invocation.compiled.weight_bytes));
-        if (!json)
-          print(fmt::format("decode  depth {:>6}, batch {:>3}    {:>10.1f} tok/s\n", depth, batch,
-                            median(rates)));
-        decode.push_back({{"depth", depth}, {"batch", batch}, {"tok_s", roundedAll(rates)}});
+        const size_t known = trace.steps().size();
+        std::vector<double> rates = bench.decode(depth, batch, wanted);
+        report.decode(depth, batch, plan.steps, rates, sumByKernel(trace, known));
       }
-
-  struct rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  const int64_t peak = int64_t(usage.ru_maxrss) * 1024;
-  const int64_t weights = invocation.compiled.weight_bytes;
-  if (json)
-    return printJson({{"prefill", prefill},
-                      {"decode", decode},
-                      {"load_ms", rounded(loadMs)},
-                      {"peak_rss_bytes", peak},
-                      {"weight_bytes", weights},
-                      {"weight_gb_s", rounded(weightRate / 1e9)}});
-  print(fmt::format("{} threads, loaded in {:.1f} ms, peak {} MiB, weights {} MiB read at {:.1f} "
-                    "GB/s\n",
-                    engine.threads(), loadMs, peak >> 20, weights >> 20, weightRate / 1e9));
+  if (traces.is_open() && !(traces << trace.toJson() << std::flush))
+    refuse("{}: cannot be written", traceFile);
+  report.end(loadMs);
 }
 
 } // namespace tenon::rt

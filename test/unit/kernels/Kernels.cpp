@@ -121,7 +121,7 @@ void runKernel(tenon_kernel *kernel, const void *shape, std::vector<const void *
                const Batch &batch, int threads, int64_t scratchBytes, bool withMatmul) {
   constexpr int64_t Guard = 256;
   Team team;
-  tenon_services services = {barrier, withMatmul ? matmul : nullptr};
+  tenon_services services = {barrier, withMatmul ? matmul : nullptr, nullptr};
   std::vector<std::thread> workers;
   const int64_t stride = (scratchBytes + Guard + 63) / 64 * 64;
   std::unique_ptr<char, decltype(&std::free)> memory(

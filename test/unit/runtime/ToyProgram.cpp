@@ -105,4 +105,7 @@ const tenon_compiled toyCompiled = {TENON_KERNEL_ABI,
                                     nullptr,
                                     {0, 0, 0, 0},
                                     0,
-                                    0};
+                                    0,
+                                    {0, nullptr},
+                                    {0, nullptr},
+                                    {0, nullptr}};

@@ -1,0 +1,112 @@
+#include "runtime/Trace.h"
+
+#include "runtime/ThreadTeam.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+namespace tenon::rt {
+
+namespace {
+constexpr int32_t unknown = -2; // of a stage that has not ended yet
+
+struct Lane {
+  std::vector<Trace::Event> *events = nullptr;
+  Trace::Clock::time_point last;
+
+  void add(int32_t stage) {
+    Trace::Clock::time_point now = Trace::Clock::now();
+    events->push_back({stage, last, now});
+    last = now;
+  }
+};
+thread_local Lane lane;
+} // namespace
+
+void Trace::beginStep(const tenon_stages &stages, const tenon_batch &batch, int threads) {
+  Step step = {&stages, batch.tokens, batch.scored, 0, 0, {}};
+  for (int32_t t = 0; t < batch.tokens; ++t)
+    step.pairs += batch.positions[t] + 1;
+  for (int32_t s = 0; s < batch.sequences; ++s)
+    step.context += batch.positions[batch.starts[s + 1] - 1] + 1;
+  step.threads.resize(static_cast<size_t>(threads));
+  for (std::vector<Event> &events : step.threads)
+    events.reserve(static_cast<size_t>(3 * stages.count));
+  all.push_back(std::move(step));
+}
+
+void Trace::enter(int thread) { lane = {&all.back().threads[thread], Clock::now()}; }
+
+void Trace::mark(const tenon_env *, int32_t stage) {
+  lane.add(stage);
+  // What the stage did before barriers of its own.
+  for (auto event = lane.events->rbegin(); event != lane.events->rend(); ++event) {
+    if (event->stage == unknown)
+      event->stage = stage;
+    else if (event->stage >= 0 && event != lane.events->rbegin())
+      break;
+  }
+}
+
+// The program's barriers come right behind a mark, those inside a stage in the middle of its work.
+void Trace::barrier(const tenon_env *env) {
+  lane.add(unknown);
+  static_cast<ThreadTeam *>(env->team)->barrier();
+  lane.add(waiting);
+}
+
+KernelTimes sumByKernel(const Trace &trace, size_t known) {
+  std::map<std::string, KernelTime> kernels;
+  KernelTimes times;
+  for (size_t s = known; s < trace.steps().size(); ++s, ++times.steps) {
+    const Trace::Step &step = trace.steps()[s];
+    for (int64_t i = 0; i < step.stages->count; ++i) {
+      const tenon_stage &stage = step.stages->list[i];
+      KernelTime &time = kernels[stage.kernel];
+      ++time.calls;
+      time.bytes += double(stage.weight_bytes) + double(stage.context_bytes) * double(step.context);
+      time.flops += double(stage.row_flops) * double(stage.scored ? step.scored : step.tokens) +
+                    double(stage.pair_flops) * double(step.pairs);
+    }
+    for (const std::vector<Trace::Event> &events : step.threads)
+      for (const Trace::Event &event : events)
+        kernels[event.stage == waiting ? "" : step.stages->list[event.stage].kernel].seconds +=
+            std::chrono::duration<double>(event.end - event.begin).count() /
+            double(step.threads.size());
+  }
+  for (auto &[name, time] : kernels) {
+    time.kernel = name;
+    times.list.push_back(time);
+  }
+  std::sort(times.list.begin(), times.list.end(),
+            [](const KernelTime &a, const KernelTime &b) { return a.seconds > b.seconds; });
+  return times;
+}
+
+std::string Trace::toJson() const {
+  std::string text = "{\"traceEvents\":[";
+  const char *comma = "\n";
+  Clock::time_point start;
+  bool isFirst = true;
+  for (const Step &step : all)
+    for (size_t thread = 0; thread < step.threads.size(); ++thread)
+      for (const Event &event : step.threads[thread]) {
+        if (isFirst)
+          start = event.begin;
+        isFirst = false;
+        auto microseconds = [](Clock::duration d) {
+          return std::chrono::duration<double, std::micro>(d).count();
+        };
+        // Names of kernels are symbols of the IR: nothing in them needs an escape.
+        text += fmt::format(
+            "{}{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
+            comma, event.stage == waiting ? "wait" : step.stages->list[event.stage].kernel, thread,
+            microseconds(event.begin - start), microseconds(event.end - event.begin));
+        comma = ",\n";
+      }
+  return text + "\n]}\n";
+}
+
+} // namespace tenon::rt

@@ -1,0 +1,67 @@
+// Where the time of steps goes: when each thread began and ended each stage of the programs, and
+// how long it waited for the others.
+//
+//   thread 0   norm_qkv ▇▇▇▇▇ wait ░ rope_attention ▇▇▇▇▇▇▇ wait ░░ ...
+//   thread 1   norm_qkv ▇▇▇▇▇▇       rope_attention ▇▇▇▇▇▇▇▇▇      ...
+//
+// Programs call the hooks between stages only when asked to (tenon_services::mark).
+#ifndef TENON_RUNTIME_TRACE_H
+#define TENON_RUNTIME_TRACE_H
+
+#include "runtime/kernel_abi.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace tenon::rt {
+
+class Trace {
+public:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr int32_t waiting = -1;
+  struct Event {
+    int32_t stage; // of the program, or `waiting`
+    Clock::time_point begin, end;
+  };
+  struct Step {
+    const tenon_stages *stages;
+    int64_t tokens, scored;
+    int64_t context; // cached positions of all sequences
+    int64_t pairs;   // of a query and a key it sees, without a window
+    std::vector<std::vector<Event>> threads;
+  };
+
+  const std::vector<Step> &steps() const { return all; }
+  // In the format of Chrome's tracing and of Perfetto: microseconds since the first event.
+  std::string toJson() const;
+
+  // The engine's side: around a program, and on each of its threads.
+  void beginStep(const tenon_stages &stages, const tenon_batch &batch, int threads);
+  void enter(int thread);
+  static void mark(const tenon_env *env, int32_t stage);
+  static void barrier(const tenon_env *env); // the team's, timed
+
+private:
+  std::vector<Step> all;
+};
+
+// What one kernel took in all stages of all steps.
+struct KernelTime {
+  std::string kernel; // "" for waiting
+  int64_t calls = 0;
+  double seconds = 0; // of work, averaged over the threads
+  double bytes = 0;   // of weights and cache
+  double flops = 0;
+};
+struct KernelTimes {
+  int64_t steps = 0;
+  std::vector<KernelTime> list; // the slowest first
+};
+// Of all steps but the first `known`.
+KernelTimes sumByKernel(const Trace &trace, size_t known = 0);
+
+} // namespace tenon::rt
+
+#endif // TENON_RUNTIME_TRACE_H
