@@ -85,7 +85,10 @@ llvm::Expected<std::vector<std::string>> compileUnits(std::vector<CodeUnit> unit
   {
     llvm::DefaultThreadPool pool(llvm::hardware_concurrency(units.size()));
     for (auto [unit, result] : llvm::zip_equal(units, results))
-      pool.async([&unit = unit, &result = result, form] { result.emplace(unit.compile(form)); });
+      pool.async([&unit = unit, &result = result, form] {
+        result.emplace(unit.compile(form));
+        unit.release();
+      });
     pool.wait();
   }
 

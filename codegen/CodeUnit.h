@@ -35,6 +35,11 @@ public:
 
   // The object, or the optimised module as bitcode.
   llvm::Expected<std::string> compile(CodeForm form);
+  // Frees the module: there may be many.
+  void release() {
+    module.reset();
+    context.reset();
+  }
 
 private:
   CpuTarget target;

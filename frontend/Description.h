@@ -21,7 +21,7 @@ struct Description {
   std::vector<int64_t> eos;
   std::vector<std::string> stop;
   std::optional<int64_t> decoderStart;
-  std::vector<std::string> files; // what was read
+  std::vector<std::string> files; // what was read or looked for
 };
 
 // Decides by what lies at the path.

@@ -55,7 +55,7 @@ struct Model {
   std::vector<uint8_t> tokenizer;      // blob; empty without one
   // SHA-256 over the architecture, the parameters, the tokenizer and which tensors there are.
   std::string digest;
-  // What was read, for a cache that wants to know whether anything has changed.
+  // What was read or looked for, for a cache that wants to know whether anything has changed.
   std::vector<std::string> files;
 };
 

@@ -49,12 +49,14 @@ llvm::Expected<std::vector<uint8_t>> buildTokenizer(StringRef file, StringRef mo
 }
 
 // `weights.file` where it exists.
-static llvm::Expected<std::string> findWeights(const Description &description) {
+static llvm::Expected<std::string> findWeights(Description &description) {
   const std::string &name = *description.weightsFile.asString();
   std::string beside = join(description.directory, name), cache = join(getCacheFolder(), "models");
-  for (const std::string &candidate : {beside, join(cache, name)})
+  for (const std::string &candidate : {beside, join(cache, name)}) {
+    description.files.push_back(candidate);
     if (fs::exists(candidate))
       return candidate;
+  }
   std::string from =
       description.weightsFrom.empty() ? "" : "; get it from " + description.weightsFrom;
   return failAt(description.weightsFile.place, "weights '" + name +
@@ -153,21 +155,27 @@ std::vector<std::string> WeightsFile::list() const {
   return files;
 }
 
-llvm::Expected<std::vector<uint8_t>> buildTokenizerOf(const Description &description,
+llvm::Expected<std::vector<uint8_t>> buildTokenizerOf(Description &description,
                                                       const WeightsFile &weights,
                                                       const ModelOptions &options) {
   if (description.tokenizer.isNull() || !options.needWeights)
     return std::vector<uint8_t>();
   const std::string &from = *description.tokenizer.asString();
-  if (from != "weights")
-    return buildTokenizer(join(description.directory, from), options.modelsDirectory);
+  std::string pipelines = join(options.modelsDirectory, "tokenizers.yaml");
+  description.files.push_back(pipelines);
+  if (from != "weights") {
+    std::string file = join(description.directory, from);
+    description.files.push_back(file);
+    return buildTokenizer(file, options.modelsDirectory);
+  }
   if (weights.randomSeed)
     return std::vector<uint8_t>();
   if (const auto *gguf = dynamic_cast<const GgufFile *>(weights.source.get()))
-    return buildTokenizerFromGguf(*gguf, join(options.modelsDirectory, "tokenizers.yaml"));
+    return buildTokenizerFromGguf(*gguf, pipelines);
   StringRef directory =
       fs::is_directory(weights.path) ? StringRef(weights.path) : path::parent_path(weights.path);
   std::string beside = join(directory, "tokenizer.json");
+  description.files.push_back(beside);
   if (!fs::exists(beside))
     return failAt(description.tokenizer.place,
                   "the weights come without a tokenizer.json; accepted: tokenizer: {from: FILE}");

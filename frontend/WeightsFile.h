@@ -25,9 +25,8 @@ llvm::Expected<WeightsFile> openWeightsOf(Description &description, const ModelO
 
 // The blob of `tokenizer.from`: what lies in or beside the weights (random ones have none), or a
 // file. Empty without one.
-llvm::Expected<std::vector<uint8_t>> buildTokenizerOf(const Description &description,
-                                                      const WeightsFile &weights,
-                                                      const ModelOptions &options);
+llvm::Expected<std::vector<uint8_t>>
+buildTokenizerOf(Description &description, const WeightsFile &weights, const ModelOptions &options);
 
 } // namespace tenon
 
