@@ -1,11 +1,11 @@
-// machine THREADS: what this CPU can do at most, as one JSON object.
+// machine --threads N: what this CPU can do at most, as one JSON object.
 //
 //   memory_gb_s    reading 1 GiB, far more than the caches hold
 //   f32_gops       multiply-adds in registers, two operations each
 //   bf16_gops      dot products of bf16 pairs     } null where the CPU has no instruction for them
 //   int8_gops      dot products of int8 quads     }
 //
-// Each is the median of seven trials of all threads together, each thread on a CPU of its own. Build
+// Each is the best of seven trials of all threads together, each thread on a CPU of its own. Build
 // it for the CPU that it runs on: c++ -std=c++17 -O3 -march=native -pthread machine.cpp
 #include <algorithm>
 #include <array>
@@ -80,7 +80,7 @@ void stayOn(int which) {
   sched_setaffinity(0, sizeof one, &one);
 }
 
-// The median over trials of the seconds from the first thread's start to the last one's end.
+// The least over trials of the seconds from the first thread's start to the last one's end.
 double seconds(int threads, const std::function<void(int)> &work) {
   Barrier barrier(threads);
   std::vector<std::array<double, trials>> begins(threads), ends(threads);
@@ -98,23 +98,22 @@ double seconds(int threads, const std::function<void(int)> &work) {
     });
   for (std::thread &member : team)
     member.join();
-  std::array<double, trials> spans;
+  double least = 1e9;
   for (int trial = 0; trial < trials; ++trial) {
     double begin = begins[0][trial], end = ends[0][trial];
     for (int thread = 1; thread < threads; ++thread) {
       begin = std::min(begin, begins[thread][trial]);
       end = std::max(end, ends[thread][trial]);
     }
-    spans[trial] = end - begin;
+    least = std::min(least, end - begin);
   }
-  std::sort(spans.begin(), spans.end());
-  return spans[trials / 2];
+  return least;
 }
 
 double memoryRate(int threads) {
   constexpr size_t size = size_t(1) << 30, unroll = 8;
-  void *memory =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     std::perror("machine: mmap");
     std::exit(1);
@@ -195,9 +194,10 @@ void print(const char *name, double rate, const char *after) {
 } // namespace
 
 int main(int count, char **arguments) {
-  const int threads = count == 2 ? std::atoi(arguments[1]) : 0;
+  const bool asked = count == 3 && std::strcmp(arguments[1], "--threads") == 0;
+  const int threads = asked ? std::atoi(arguments[2]) : 0;
   if (threads < 1 || threads > CPU_SETSIZE) {
-    std::fprintf(stderr, "usage: machine THREADS (1 or more)\n");
+    std::fprintf(stderr, "usage: machine --threads N (1 or more)\n");
     return 1;
   }
   std::printf("{");

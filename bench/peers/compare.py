@@ -22,30 +22,35 @@ import install
 import turn
 
 DISTURBED = 0.04
+INSTRUCTIONS = ["avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"]
 
 
-def read(path, key):
-    return next(line.split(":")[1].strip() for line in path.read_text().splitlines() if line.startswith(key))
+def measure_limits(program, threads):
+    turn.wait_until_quiet()
+    process = turn.Process([program], threads)
+    return dict(json.loads(process.output), disturbed=process.others > DISTURBED)
 
 
 def describe_machine(directory, thread_counts):
+    lines = pathlib.Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    cpu = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     program, source = directory / "machine", engines.HERE.parent / "machine/machine.cpp"
     subprocess.run(["c++", "-std=c++17", "-O3", "-march=native", "-pthread", source, "-o", program], check=True)
-    turn.wait_until_quiet()
     return {
-        "processor": read(pathlib.Path("/proc/cpuinfo"), "model name"),
+        "processor": f"{cpu['model name']}, family {cpu['cpu family']} model {cpu['model']}",
+        "instructions": [flag for flag in cpu["flags"].split() if flag in INSTRUCTIONS],
         "cpus": len(os.sched_getaffinity(0)),
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": f"{os.uname().sysname} {os.uname().release}",
         "compiler": engines.output("c++", "--version").splitlines()[0],
-        "limits": {n: json.loads(engines.output(program, str(n))) for n in thread_counts},
+        "limits": {n: measure_limits(program, n) for n in thread_counts},
     }
 
 
 class Comparison:
     def __init__(self, arguments, path):
         self.arguments, self.path = arguments, path
-        self.results = {"rounds": arguments.rounds, "engines": {}, "failed": {}, "samples": []}
+        self.results = {"engines": {}, "failed": {}, "samples": []}
 
     def save(self):
         self.path.write_text(json.dumps(self.results, indent=1) + "\n")

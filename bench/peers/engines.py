@@ -1,6 +1,7 @@
 """The engines that are compared: each has a command that measures it and one that shows its first token."""
 
 import dataclasses
+import json
 import pathlib
 import subprocess
 import sys
@@ -53,7 +54,10 @@ def peer(name, directory, gguf):
 
 
 def tenon(executable):
-    """Of the commit that this tree is at."""
-    commit = output("git", "-C", HERE, "describe", "--always", "--dirty", "--abbrev=10")
+    """With the commit of this tree, if it has one."""
+    version = json.loads(output(executable, "info", "--json"))["tenon_version"]
+    describe = ["git", "-C", HERE, "describe", "--always", "--dirty", "--abbrev=10"]
+    commit = subprocess.run(describe, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.strip()
     measure = [sys.executable, HERE / "measure_tenon.py", executable]
-    return Engine("tenon", "Tenon", "Q4_1", commit, measure, [executable, common.TEXT, "-n", 1])
+    first = [executable, common.TEXT, "-n", 1]
+    return Engine("tenon", "Tenon", "Q4_1", f"{version} {commit}".strip(), measure, first)

@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).parent
 
 ONNXRUNTIME = ["onnxruntime-genai==0.18.0", "onnxruntime==1.32.0"]
 CTRANSLATE2 = ["ctranslate2==4.8.5"]
-PYTORCH = ["torch==2.15.0", "transformers==5.24.0"]
+PYTORCH = ["torch==2.15.0", "transformers==5.24.0", "accelerate==1.15.0"]
 ENVIRONMENTS = {
     "openvino": ["openvino-genai==2026.4.1.0"],
     "onnxruntime": ONNXRUNTIME,
@@ -68,7 +68,7 @@ class Installer:
             log.write(f"\n$ {' '.join(map(str, command))}\n")
             log.flush()
             if subprocess.run(command, cwd=directory, stdout=log, stderr=log).returncode:
-                raise RuntimeError(f"{pathlib.Path(command[0]).name} failed; see {self.log}")
+                raise RuntimeError(f"{pathlib.Path(command[0]).name} failed; {self.log} says why")
 
     def environment(self, name):
         def create(path):

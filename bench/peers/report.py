@@ -31,8 +31,8 @@ ROWS["first token memory"] = ("peak memory of that, MiB", in_mib, False)
 ROWS["peak memory"] = ("peak memory of the other rows, MiB", in_mib, False)
 
 
-def table(head, rows):
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+def table(head, rows, numbers="---:"):
+    lines = [head, ["---", *[numbers] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -88,21 +88,24 @@ class Report:
 
     def engines_table(self):
         about = [self.results["engines"][engine] for engine in self.engines]
-        return table(["engine", "version", "weights"], [[a["title"], a["version"], a["weights"]] for a in about])
+        return table(["engine", "version", "weights"], [[a["title"], a["version"], a["weights"]] for a in about], "---")
 
     def machine(self):
         machine = self.results["machine"]
-        size = f"{machine['cpus']} CPUs, {machine['memory'] / 2**30:.0f} GiB"
-        return f"{machine['processor']} ({size}), {machine['kernel']}, {machine['compiler']}"
+        about = [machine["processor"], f"{machine['cpus']} CPUs", " ".join(machine["instructions"])]
+        about += [f"{machine['memory'] / 2**30:.0f} GiB", machine["kernel"], machine["compiler"]]
+        return "; ".join(about)
 
     def notes(self):
         samples = self.results["samples"]
         disturbed = sum(sample["disturbed"] for sample in samples)
         only = sum(not undisturbed for undisturbed, _ in self.values.values())
-        text = f"{self.results['rounds']} rounds, {len(samples)} samples, of which other processes disturbed {disturbed}"
+        rounds = len({sample["round"] for sample in samples})
+        text = f"Rounds: {rounds}; samples: {len(samples)}, of which other processes disturbed {disturbed}"
         text += f"; {only} of {len(self.values)} medians are of disturbed samples." if only else ", which are left out."
-        failures = [f"{engine} failed: {error}." for engine, error in self.results["failed"].items()]
-        return "\n\n".join([text, *failures])
+        if any(limit["disturbed"] for limit in self.results["machine"]["limits"].values()):
+            text += " The machine's own limits were disturbed, too."
+        return " ".join([text, *(f"{engine} failed and is missing." for engine in self.results["failed"])])
 
     def part(self, name):
         return {

@@ -48,7 +48,7 @@ class Process:
             if process.returncode or not first:
                 errors.seek(0)
                 last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
-                raise RuntimeError(f"{command[0]} ended with {process.returncode}: {' '.join(last)}")
+                raise RuntimeError(f"{os.path.basename(command[0])} ended with {process.returncode}: {' '.join(last)}")
         self.memory = usage.ru_maxrss * 1024
         self.others = round(max(0, others - TICKS) / wall, 3)
 
