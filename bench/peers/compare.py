@@ -135,4 +135,7 @@ def main():
     print(f"wrote {comparison.path}")
 
 
-main()
+try:
+    main()
+except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
+    sys.exit(f"compare.py: {error}")
