@@ -6,6 +6,7 @@ PREFIX ?= /usr/local
 PROMPT ?= The capital of France is
 MODEL  ?= models/smollm2-135m-instruct.yaml
 OUT    ?= build/smollm2
+PEERS  ?= build/peers
 
 # CMake reads the launcher from the environment. ccache then also serves a clone in another folder.
 export CMAKE_CXX_COMPILER_LAUNCHER := $(shell command -v ccache)
@@ -30,9 +31,11 @@ build: deps ## install what is missing, then build into build/
 install: build ## install into PREFIX (default /usr/local)
 	@cmake --install build --prefix "$(PREFIX)"
 
-bench: build ## time SmolLM2: prefill, decode, load
+bench: build ## SmolLM2 beside other engines (an hour, 8 GB): writes docs/performance.md
 	@build/bin/tenon compile $(MODEL) -o $(OUT)
-	@$(OUT) bench --json
+	@python3 bench/peers/compare.py --tenon $(OUT) --dir $(PEERS) --jobs $(JOBS)
+	@python3 bench/peers/report.py $(PEERS)/results.json bench/peers/performance.md.in > $(PEERS)/performance.md
+	@cp $(PEERS)/performance.md docs/performance.md
 
 # --- Test ---------------------------------------------------------------------------------------
 
