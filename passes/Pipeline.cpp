@@ -88,6 +88,7 @@ void buildPipeline(OpPassManager &manager, const PipelineOptions &options, Phase
   }
   if (build.begin(Phase::fuse)) {
     build.addNested(createLLMFuseNormQKV());
+    build.addNested(createLLMStackQKV());
     build.addNested(createLLMMHAToGQA());
     build.addNested(createLLMFuseGatedMLP());
     build.addNested(createLLMFuseGatedExperts());
@@ -151,6 +152,7 @@ std::vector<std::string> getOptionalPasses() {
           "cse",
           "llm-absorb-latent",
           "llm-fuse-norm-qkv",
+          "llm-stack-qkv",
           "llm-mha-to-gqa",
           "llm-fuse-gated-mlp",
           "llm-fuse-gated-experts",
