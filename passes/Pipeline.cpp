@@ -148,18 +148,12 @@ llvm::Expected<Insertion> parseInsertion(StringRef text) {
 }
 
 std::vector<std::string> getOptionalPasses() {
-  return {"canonicalize",
-          "cse",
-          "llm-absorb-latent",
-          "llm-fuse-norm-qkv",
-          "llm-stack-qkv",
-          "llm-mha-to-gqa",
-          "llm-fuse-gated-mlp",
-          "llm-fuse-gated-experts",
-          "llm-fuse-residual-norm",
-          "llm-fuse-linear-residual",
-          "llm-paged-attention",
-          "llm-fuse-rope"};
+  return {"canonicalize",           "cse",
+          "llm-absorb-latent",      "llm-fuse-norm-qkv",
+          "llm-stack-qkv",          "llm-mha-to-gqa",
+          "llm-fuse-gated-mlp",     "llm-fuse-gated-experts",
+          "llm-fuse-residual-norm", "llm-fuse-linear-residual",
+          "llm-paged-attention",    "llm-fuse-rope"};
 }
 
 void registerAllPasses() {
