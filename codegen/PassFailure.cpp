@@ -15,10 +15,13 @@ void PassFailure::watch(PassManager &manager) {
   public:
     explicit Watch(std::shared_ptr<State> state) : state(std::move(state)) {}
     void runBeforePass(Pass *pass, Operation *) override {
+      state->returned = false;
       // Adaptors that run passes over functions have no name.
       if (!pass->getArgument().empty())
         state->pass = pass->getArgument().str();
     }
+    // What is wrong with what it did may be found yet.
+    void runAfterPass(Pass *, Operation *) override { state->returned = true; }
     void runAfterPassFailed(Pass *, Operation *) override { state->returned = true; }
 
   private:

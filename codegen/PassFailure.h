@@ -27,7 +27,7 @@ private:
     std::string file;
     std::function<std::string(llvm::StringRef)> plugin;
     std::string pass;      // that runs
-    bool returned = false; // it said that it failed; otherwise it crashed
+    bool returned = false; // whether it failed or not; otherwise it crashed
     bool saved = false;
   };
   std::shared_ptr<State> state; // shared with the pass manager

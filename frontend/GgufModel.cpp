@@ -1,4 +1,5 @@
 // A .gguf file as a model: its metadata is the configuration.
+#include "frontend/Checkpoint.h"
 #include "frontend/ConfigMap.h"
 #include "frontend/Description.h"
 #include "frontend/weights/Gguf.h"
@@ -81,28 +82,59 @@ static llvm::Expected<Architecture> findByGgufName(const GgufFile &file, StringR
                 "no architecture for '" + name + "'; accepted: " + llvm::join(known, ", "));
 }
 
+// The first tensor that fits; a `$word` stands for digits.
+static const TensorInfo *findMatch(const GgufFile &file, StringRef pattern) {
+  std::vector<std::pair<std::string, int64_t>> found;
+  const auto *tensor = llvm::find_if(file.getTensors(), [&](const TensorInfo &tensor) {
+    return matchPattern(pattern, tensor.name, found);
+  });
+  return tensor == file.getTensors().end() ? nullptr : tensor;
+}
+
+static Value::List readNumbers(GgufFile &file, const TensorInfo &tensor, const Place &place) {
+  std::vector<float> numbers(tensor.shape[0]);
+  decodeRow(tensor.storage, file.getRows(tensor, 0, 1).data(), tensor.shape[0], numbers.data());
+  Value::List list;
+  for (float number : numbers)
+    list.emplace_back(widen(number), place);
+  return list;
+}
+
 // Parameters that follow from what tensors there are.
 //   from_tensors: {vocab: {rows_of: token_embd.weight}, tie_embeddings: {lacks: output.weight},
-//                  bias: {has: blk.0.attn_q.bias}}
-static llvm::Error addFromTensors(const GgufFile &file, const Value &rules, Value &config) {
+//                  bias: {has: blk.$i.attn_q.bias}, divisors: {numbers_of: rope_freqs.weight}}
+static llvm::Error addFromTensors(GgufFile &file, const Value &rules, Value &config) {
   if (!rules.asMap())
     return failAt(rules.place, "'from_tensors' must be a map");
   Place place = Place::inFile(file.getName());
   for (const Entry &rule : *rules.asMap()) {
-    const Value *rowsOf = rule.value.find("rows_of"), *lacks = rule.value.find("lacks");
-    const Value *name = rowsOf ? rowsOf : lacks ? lacks : rule.value.find("has");
-    if (!name || !name->asString())
-      return failAt(rule.place, "'" + rule.key +
-                                    "' must be {rows_of: TENSOR}, {has: TENSOR} or "
-                                    "{lacks: TENSOR}");
-    const TensorInfo *tensor = file.find(*name->asString());
+    static constexpr StringRef kinds[] = {"rows_of", "numbers_of", "has", "lacks"};
+    const Value *pattern = nullptr;
+    StringRef kind;
+    for (StringRef candidate : kinds)
+      if (const Value *found = rule.value.find(candidate))
+        pattern = found, kind = candidate;
+    if (!pattern || !pattern->asString())
+      return failAt(rule.place, "'" + rule.key + "' must be {KIND: TENSOR}, where KIND is one of " +
+                                    llvm::join(llvm::ArrayRef(kinds), ", "));
+    const std::string &name = *pattern->asString();
+    const TensorInfo *tensor = findMatch(file, name);
     // A tensor that is there in an unreadable format is there.
-    if (!tensor && !file.explain(*name->asString()).empty())
-      return failAt(place, file.explain(*name->asString()));
-    if (rowsOf && (!tensor || tensor->shape.size() != 2))
-      return failAt(place, "matrix '" + *name->asString() + "' is missing");
-    Value value =
-        rowsOf ? Value(tensor->shape[0], place) : Value(bool(tensor) != bool(lacks), place);
+    if (!tensor && !file.explain(name).empty())
+      return failAt(place, file.explain(name));
+    Value value(bool(tensor) != (kind == "lacks"), place);
+    if (kind == "rows_of") {
+      if (!tensor || tensor->shape.size() != 2)
+        return failAt(place, "matrix '" + name + "' is missing");
+      value = Value(tensor->shape[0], place);
+    } else if (kind == "numbers_of") {
+      if (!tensor)
+        continue;
+      if (tensor->shape.size() != 1 || tensor->shape[0] > int64_t(maxListSize))
+        return failAt(place, "tensor '" + name + "' is not a list of up to " +
+                                 llvm::Twine(maxListSize) + " numbers");
+      value = Value(readNumbers(file, *tensor, place), place);
+    }
     const Value *given = config.findPath(rule.key);
     if (given && !(*given == value))
       return failAt(given->place, "'" + rule.key + "' is " + given->print() +
@@ -116,7 +148,7 @@ llvm::Expected<Description> describeGguf(StringRef path, const ModelOptions &opt
   llvm::Expected<std::unique_ptr<GgufFile>> opened = GgufFile::open(path);
   if (!opened)
     return opened.takeError();
-  const GgufFile &file = **opened;
+  GgufFile &file = **opened;
   std::optional<StringRef> name = file.getString("general.architecture");
   if (!name)
     return failAt(Place::inFile(path), "'general.architecture' is missing");
@@ -139,8 +171,8 @@ llvm::Expected<Description> describeGguf(StringRef path, const ModelOptions &opt
       key = value.getKey();
     keys.push_back({key.str(), place, toValue(value, place)});
   }
-  llvm::Expected<Value> config =
-      mapConfig({section, nullptr, options.allowUnusedConfig}, keys, description.place);
+  llvm::Expected<Value> config = mapConfig(
+      {section, section.find("absent"), options.allowUnusedConfig}, keys, description.place);
   if (!config)
     return config.takeError();
   description.config = std::move(*config);

@@ -128,8 +128,14 @@ LogicalResult WeightReshapeOp::verify() {
   return success();
 }
 
+// Nothing, or a reshape undone.
 OpFoldResult WeightReshapeOp::fold(FoldAdaptor) {
-  return getInput().getType() == getResult().getType() ? OpFoldResult(getInput()) : OpFoldResult();
+  Value source = getInput();
+  if (source.getType() == getType())
+    return source;
+  auto before = source.getDefiningOp<WeightReshapeOp>();
+  return before && before.getInput().getType() == getType() ? OpFoldResult(before.getInput())
+                                                            : OpFoldResult();
 }
 
 LogicalResult WeightTransposeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
@@ -143,6 +149,11 @@ LogicalResult WeightTransposeOp::inferReturnTypes(MLIRContext *context, std::opt
   std::swap(shape[shape.size() - 2], shape.back());
   types.push_back(WeightType::get(context, shape, type.getStorage()));
   return success();
+}
+
+OpFoldResult WeightTransposeOp::fold(FoldAdaptor) {
+  auto before = getInput().getDefiningOp<WeightTransposeOp>();
+  return before ? OpFoldResult(before.getInput()) : OpFoldResult();
 }
 
 LogicalResult WeightConvertOp::verify() {

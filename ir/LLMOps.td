@@ -123,7 +123,7 @@ def LLM_WeightTransposeOp : LLM_WeightOpBase<"weight_transpose", [LLM_InferType]
   let summary = "swaps the rows and columns of a matrix, or of each matrix of a stack";
   let description = [{
     For checkpoints that store a product's matrix as `[in, out]`. The storage has no groups of columns, which would not
-    stay together.
+    stay together. What is swapped twice is as it was.
 
     ```mlir
     %1 = llm.weight_transpose %0 : !llm.weight<64x192xf32>   // !llm.weight<192x64xf32>
@@ -131,6 +131,7 @@ def LLM_WeightTransposeOp : LLM_WeightOpBase<"weight_transpose", [LLM_InferType]
   }];
   let arguments = (ins LLM_WeightType:$input);
   let assemblyFormat = "$input attr-dict `:` type($input)";
+  let hasFolder = 1;
 }
 
 def LLM_WeightConvertOp : LLM_WeightOpBase<"weight_convert"> {
@@ -166,9 +167,9 @@ def LLM_RopeFrequenciesOp : LLM_WeightOpBase<"rope_frequencies", [LLM_InferType]
   let description = [{
     `theta ^ (-2 i / dim)` radians per position for pair `i`, in f64 (RoFormer, arXiv:2104.09864). `llama3` scaling divides the
     frequencies of long wavelengths by `factor` and blends between `low` and `high` (Llama 3.1 model card);
-    `linear` divides all of them. `yarn` (arXiv:2309.00071) divides those of pairs that turn less than `slow` (1) times
+    `linear` divides all of them, `divided` each by its own number of the list `by`. `yarn` (arXiv:2309.00071) divides those of pairs that turn less than `slow` (1) times
     in the original context, keeps those that turn more than `fast` (32) times, and blends between them by the index of
-    the pair. `longrope` (arXiv:2402.13753) divides each by its own number: the result has a row of frequencies for sequences up
+    the pair. `longrope` (arXiv:2402.13753) has two such lists: the result has a row of frequencies for sequences up
     to `original` tokens, divided by `short`, and a row for longer ones, divided by `long`. `dynamic` leaves them
     as they are: `llm.rope_angles` stretches them by the length of the sequence.
 

@@ -83,7 +83,7 @@ FailureOr<Value> LayerNormOp::buildFromTemplate(TemplateArgs &args) {
 }
 
 // linear: {weight: NAME, out: N, bias: false or TENSOR, transposed: false, rows: N, first: 0,
-//          every: rows}
+//          every: rows, stack: 1}
 FailureOr<Value> LinearOp::buildFromTemplate(TemplateArgs &args) {
   Value stream = args.getStream();
   TENON_READ(out, args.getInteger("out"));
@@ -93,9 +93,10 @@ FailureOr<Value> LinearOp::buildFromTemplate(TemplateArgs &args) {
     TENON_READ(flag, args.getFlag("bias", false));
     hasBias = flag;
   }
-  TENON_READ(part, TensorPart::read(args, out));
+  TENON_READ(stack, args.getInteger("stack", 1));
+  TENON_READ(part, TensorPart::read(args, out, stack));
   TENON_READ(matrix, args.getWeight("weight", ".weight", part.getShape(getColumns(stream))));
-  TENON_READ(weight, part.takeMatrix(args, matrix));
+  Value weight = part.takeMatrix(args, matrix);
   Value bias;
   if (hasBias) {
     TENON_READ(vector, isBiasNamed ? args.getWeight("bias", "", {part.rows})

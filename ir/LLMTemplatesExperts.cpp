@@ -5,7 +5,7 @@ using namespace mlir;
 
 namespace tenon::llm {
 
-FailureOr<TensorPart> TensorPart::read(TemplateArgs &args, int64_t out) {
+FailureOr<TensorPart> TensorPart::read(TemplateArgs &args, int64_t out, int64_t stack) {
   TENON_READ(transposed, args.getFlag("transposed", false));
   TENON_READ(rows, args.getInteger("rows", out));
   TENON_READ(first, args.getInteger("first", 0));
@@ -17,21 +17,36 @@ FailureOr<TensorPart> TensorPart::read(TemplateArgs &args, int64_t out) {
   if (first < 0 || first > every - count)
     return args.error("first", Twine(count) + " rows from row " + Twine(first) +
                                    " on are not within " + Twine(every));
-  return TensorPart{rows, first, count, every, transposed};
+  if (stack < 1 || rows % stack)
+    return args.error("stack", "must divide " + Twine(rows) + " rows, got " + Twine(stack));
+  return TensorPart{rows, first, count, every, transposed, stack};
 }
 
 SmallVector<int64_t> TensorPart::getShape(int64_t in) const {
+  SmallVector<int64_t> shape = {rows / stack, in};
   if (transposed)
-    return {in, rows};
-  return {rows, in};
+    std::swap(shape[0], shape[1]);
+  if (stack > 1)
+    shape.insert(shape.begin(), stack);
+  return shape;
 }
 
-FailureOr<Value> TensorPart::takeMatrix(TemplateArgs &args, Value tensor) const {
+Value TensorPart::takeMatrix(TemplateArgs &args, Value tensor) const {
+  OpBuilder &builder = args.getBuilder();
+  auto type = cast<WeightType>(tensor.getType());
   if (transposed) {
-    if (isQuantised(cast<WeightType>(tensor.getType()).getStorage()))
-      return args.error("weight", "cannot be transposed: its storage has groups of columns");
-    tensor = WeightTransposeOp::create(args.getBuilder(), args.getLoc(), tensor);
+    // Groups of columns do not stay together.
+    if (isQuantised(type.getStorage()))
+      tensor =
+          WeightConvertOp::create(builder, args.getLoc(), type.withStorage(Storage::F32), tensor);
+    tensor = WeightTransposeOp::create(builder, args.getLoc(), tensor);
+    type = cast<WeightType>(tensor.getType());
   }
+  if (stack > 1)
+    tensor = WeightReshapeOp::create(
+        builder, args.getLoc(),
+        WeightType::get(builder.getContext(), {rows, type.getColumns()}, type.getStorage()),
+        tensor);
   return take(args, tensor);
 }
 
@@ -113,7 +128,7 @@ FailureOr<Value> ExpertLinearOp::buildFromTemplate(TemplateArgs &args) {
   if (split)
     in /= slots;
   TENON_READ(stack, args.getStack("weight", ".weight", experts, part.getShape(in)));
-  TENON_READ(weight, part.takeMatrix(args, stack));
+  Value weight = part.takeMatrix(args, stack);
   Value bias;
   if (args.has("bias")) {
     TENON_READ(stacked, args.getStack("bias", ".bias", experts, {part.rows}));

@@ -31,11 +31,14 @@ LogicalResult RopeFrequenciesOp::verify() {
     return success();
   auto name = scaling.getAs<StringAttr>("type");
   if (!name)
-    return emitOpError() << "scaling needs a type: linear, llama3, yarn, longrope or dynamic";
+    return emitOpError()
+           << "scaling needs a type: linear, divided, llama3, yarn, longrope or dynamic";
   SmallVector<StringRef> keys, optional, lists;
   StringAttr edges;
   if (name.getValue() == "linear")
     keys = {"factor"};
+  else if (name.getValue() == "divided")
+    lists = {"by"};
   else if (name.getValue() == "llama3")
     keys = {"factor", "low", "high", "original"};
   else if (name.getValue() == "yarn")
@@ -47,7 +50,7 @@ LogicalResult RopeFrequenciesOp::verify() {
     keys = {"factor", "original"};
   else
     return emitOpError() << "unknown scaling type '" << name.getValue()
-                         << "'; accepted: linear, llama3, yarn, longrope, dynamic";
+                         << "'; accepted: linear, divided, llama3, yarn, longrope, dynamic";
   for (StringRef key : llvm::concat<StringRef>(keys, optional)) {
     auto value = scaling.getAs<FloatAttr>(key);
     if (!scaling.get(key) && llvm::is_contained(optional, key))
@@ -94,14 +97,14 @@ SmallVector<double> RopeFrequenciesOp::evaluate() {
   if (type(scaling) == "dynamic")
     return table;
 
-  if (type(scaling) == "longrope") {
-    SmallVector<double> rows;
-    for (StringRef key : {"short", "long"})
-      for (auto [frequency, divisor] :
-           llvm::zip_equal(table, scaling.getAs<ArrayAttr>(key).getAsRange<FloatAttr>()))
+  // Each pair by a number of its own.
+  SmallVector<double> rows;
+  for (StringRef key : {"by", "short", "long"})
+    if (auto divisors = scaling.getAs<ArrayAttr>(key))
+      for (auto [frequency, divisor] : llvm::zip_equal(table, divisors.getAsRange<FloatAttr>()))
         rows.push_back(frequency / divisor.getValueAsDouble());
+  if (!rows.empty())
     return rows;
-  }
 
   double factor = number(scaling, "factor");
   if (type(scaling) == "linear") {

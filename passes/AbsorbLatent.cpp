@@ -59,9 +59,12 @@ struct AbsorbLatent : impl::LLMAbsorbLatentBase<AbsorbLatent> {
       hoistWeight(linear.getWeight(), op);
       auto stack = WeightType::get(builder.getContext(), {heads, type.getRows() / heads, rank},
                                    type.getStorage());
-      return WeightReshapeOp::create(builder, loc, stack, linear.getWeight());
+      return builder.createOrFold<WeightReshapeOp>(loc, stack, linear.getWeight());
     };
-    Value turned = WeightTransposeOp::create(builder, loc, perHead(keys));
+    // Where this undoes a turn, what was decoded to be turned need not be.
+    Value turned = builder.createOrFold<WeightTransposeOp>(loc, perHead(keys));
+    if (auto decoded = turned.getDefiningOp<WeightConvertOp>())
+      turned = decoded.getInput();
     Value query = op.getQuery();
     Value q = SliceHeadsOp::create(builder, loc, query, heads, 0, plain);
     Value r = SliceHeadsOp::create(builder, loc, query, heads, plain, dim);

@@ -12,28 +12,6 @@ using namespace tenon::llm;
 
 namespace {
 
-enum Role { query, key, value, none };
-
-// What attention does with a projection: follows it through operations on its rows, such as norm,
-// rotation and copying, to its only reader. A plugin's operations are as good.
-Role getRole(Value projection) {
-  while (projection.hasOneUse()) {
-    OpOperand &use = *projection.getUses().begin();
-    Operation *user = use.getOwner();
-    if (isa<AttentionOp>(user))
-      return Role(use.getOperandNumber()); // query, key, value
-    if (isa<PagedAttentionOp>(user))
-      return query;
-    if (isa<KVAppendOp>(user))
-      return use.getOperandNumber() == 1 ? key : value;
-    if (isa<LinearOp>(user) || !isa<ReferenceOpInterface>(user) || use.getOperandNumber() != 0 ||
-        user->getNumResults() != 1)
-      return none;
-    projection = user->getResult(0);
-  }
-  return none;
-}
-
 struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
   void runOnOperation() override {
     SmallVector<NormOpInterface> norms(getOperation().getOps<NormOpInterface>());
@@ -46,11 +24,11 @@ struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
     unsigned others = 0;
     for (Operation *user : norm->getUsers()) {
       auto linear = dyn_cast<LinearOp>(user);
-      Role role = linear ? getRole(linear) : none;
-      if (role == none || projections[role])
+      Role role = linear ? getReader(linear).role : Role::none;
+      if (role == Role::none || projections[int(role)])
         ++others;
       else
-        projections[role] = linear;
+        projections[int(role)] = linear;
     }
     if (!llvm::all_of(projections, [](LinearOp op) { return bool(op); }))
       return; // not the norm before attention
@@ -75,15 +53,7 @@ struct FuseNormQKV : impl::LLMFuseNormQKVBase<FuseNormQKV> {
           return {LinearOp::create(body, norm.getLoc(), normed, qkv.weight, qkv.bias)};
         });
     emitFused(fused, getArgument());
-    int64_t begin = 0;
-    for (LinearOp op : projections) {
-      int64_t end = begin + getColumns(op);
-      op.replaceAllUsesWith(
-          SliceOp::create(builder, op.getLoc(), fused.getResult(0), begin, end).getResult());
-      begin = end;
-    }
-    for (LinearOp op : projections)
-      op.erase();
+    replaceWithSlices(builder, projections, fused.getResult(0));
     norm.erase();
   }
 

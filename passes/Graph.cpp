@@ -31,6 +31,24 @@ void eraseUnused(RepeatedHeads repeated) {
     repeated.keys.erase();
 }
 
+Reader getReader(Value projection) {
+  while (projection.hasOneUse()) {
+    OpOperand &use = *projection.getUses().begin();
+    Operation *user = use.getOwner();
+    if (isa<AttentionOp>(user))
+      return {user, Role(use.getOperandNumber())}; // query, key, value
+    if (isa<PagedAttentionOp>(user))
+      return {user, Role::query};
+    if (isa<KVAppendOp>(user))
+      return {user, use.getOperandNumber() == 1 ? Role::key : Role::value};
+    if (isa<LinearOp>(user) || !isa<ReferenceOpInterface>(user) || use.getOperandNumber() != 0 ||
+        user->getNumResults() != 1)
+      return {};
+    projection = user->getResult(0);
+  }
+  return {};
+}
+
 bool canStack(ArrayRef<LinearOp> linears, std::string &why) {
   LinearOp first = linears.front();
   for (LinearOp linear : linears.drop_front()) {
@@ -64,6 +82,18 @@ StackedLinear stack(OpBuilder &builder, ArrayRef<LinearOp> linears) {
   if (!biases.empty())
     stacked.bias = WeightConcatOp::create(builder, loc, biases);
   return stacked;
+}
+
+void replaceWithSlices(OpBuilder &builder, ArrayRef<LinearOp> linears, Value stacked) {
+  int64_t begin = 0;
+  for (LinearOp linear : linears) {
+    int64_t end = begin + getColumns(linear);
+    linear.replaceAllUsesWith(
+        SliceOp::create(builder, linear.getLoc(), stacked, begin, end).getResult());
+    begin = end;
+  }
+  for (LinearOp linear : linears)
+    linear.erase();
 }
 
 FusedOp createFused(OpBuilder &builder, Location loc, StringRef kind,

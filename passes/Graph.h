@@ -25,6 +25,15 @@ void eraseUnused(RepeatedHeads repeated);
 // The result that the frontend named: "logits", "hidden.0".
 std::optional<unsigned> getNamedResult(mlir::func::FuncOp function, llvm::StringRef name);
 
+// Who reads a projection, and what for: follows it through operations on its rows, such as norm,
+// rotation and copying, to its only reader. A plugin's operations are as good.
+enum class Role { query, key, value, none };
+struct Reader {
+  mlir::Operation *op = nullptr; // an attention, or the cache that keys and values are appended to
+  Role role = Role::none;
+};
+Reader getReader(mlir::Value projection);
+
 // One linear for several on the same input, over their stacked weights.
 struct StackedLinear {
   mlir::Value weight;
@@ -35,6 +44,9 @@ struct StackedLinear {
 bool canStack(llvm::ArrayRef<llm::LinearOp> linears, std::string &why);
 // Stacks their weights, and their biases if they have any, at the builder's place.
 StackedLinear stack(mlir::OpBuilder &builder, llvm::ArrayRef<llm::LinearOp> linears);
+// Puts parts of `stacked` in the place of the linears, of which nothing is left.
+void replaceWithSlices(mlir::OpBuilder &builder, llvm::ArrayRef<llm::LinearOp> linears,
+                       mlir::Value stacked);
 
 // `activation(gate) * up`, on whichever side of the product the activation stands.
 template <typename LinearT> struct GatedProduct {

@@ -92,6 +92,22 @@ def LLMFuseNormQKV : TenonPass<"llm-fuse-norm-qkv", "::mlir::func::FuncOp"> {
   }];
 }
 
+def LLMStackQKV : TenonPass<"llm-stack-qkv", "::mlir::func::FuncOp"> {
+  let summary = "join projections of the same rows that attention reads";
+  let description = [{
+    ```
+          x                     x
+       ┌──┼──┐                  │
+       Q  K  V    ─▶     linear [Q; K; V]
+       │  │  │                  │
+                        slice slice slice
+    ```
+    For rows that no norm of their own has made: models that norm behind each branch, and those whose MLP reads the
+    same norm. Keys and values of one attention are joined, and its queries where they are of the same rows and no other
+    attention reads these. The weights have the same storage, and all or none have a bias.
+  }];
+}
+
 def LLMMHAToGQA : TenonPass<"llm-mha-to-gqa", "::mlir::func::FuncOp"> {
   let summary = "let query heads share key and value heads";
   let description = [{

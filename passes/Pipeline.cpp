@@ -88,6 +88,7 @@ void buildPipeline(OpPassManager &manager, const PipelineOptions &options, Phase
   }
   if (build.begin(Phase::fuse)) {
     build.addNested(createLLMFuseNormQKV());
+    build.addNested(createLLMStackQKV());
     build.addNested(createLLMMHAToGQA());
     build.addNested(createLLMFuseGatedMLP());
     build.addNested(createLLMFuseGatedExperts());
@@ -147,17 +148,12 @@ llvm::Expected<Insertion> parseInsertion(StringRef text) {
 }
 
 std::vector<std::string> getOptionalPasses() {
-  return {"canonicalize",
-          "cse",
-          "llm-absorb-latent",
-          "llm-fuse-norm-qkv",
-          "llm-mha-to-gqa",
-          "llm-fuse-gated-mlp",
-          "llm-fuse-gated-experts",
-          "llm-fuse-residual-norm",
-          "llm-fuse-linear-residual",
-          "llm-paged-attention",
-          "llm-fuse-rope"};
+  return {"canonicalize",           "cse",
+          "llm-absorb-latent",      "llm-fuse-norm-qkv",
+          "llm-stack-qkv",          "llm-mha-to-gqa",
+          "llm-fuse-gated-mlp",     "llm-fuse-gated-experts",
+          "llm-fuse-residual-norm", "llm-fuse-linear-residual",
+          "llm-paged-attention",    "llm-fuse-rope"};
 }
 
 void registerAllPasses() {

@@ -62,7 +62,8 @@ struct Quantize : impl::LLMQuantizeBase<Quantize> {
         return true;
     if (isa<WeightTransposeOp>(op))
       return true;
-    return isa<WeightDeinterleaveOp, WeightConcatOp, WeightSliceOp, WeightReshapeOp>(op) &&
+    return isa<WeightDeinterleaveOp, WeightConcatOp, WeightSliceOp, WeightReshapeOp,
+               WeightConvertOp>(op) &&
            llvm::any_of(op->getUsers(), changesRows);
   }
 

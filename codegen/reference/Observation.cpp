@@ -5,6 +5,7 @@
 #include "llvm/Support/xxhash.h"
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -218,6 +219,17 @@ static std::optional<int64_t> getTokenTypes(ModuleOp module) {
   return least;
 }
 
+// Scalings that go by the length of the sequence: beyond it, cached keys are those of the step that
+// wrote them, and a prefix that is run again has others.
+static int64_t getSteadyLength(ModuleOp module) {
+  int64_t least = std::numeric_limits<int32_t>::max();
+  module.walk([&](RopeAnglesOp op) {
+    if (op.getOriginal())
+      least = std::min(least, int64_t(op.getOriginal()));
+  });
+  return least;
+}
+
 const ObservedModel *Observation::find(StringRef name) const {
   auto found =
       llvm::find_if(models, [&](const ObservedModel &model) { return model.name == name; });
@@ -237,6 +249,8 @@ Observation Observer::observe(ModuleOp module) {
 
   if (!types)
     types = getTokenTypes(module);
+  if (!steady)
+    steady = getSteadyLength(module);
 
   std::vector<std::unique_ptr<Function>> functions;
   std::string wholeText; // programs use the module's kernels and weights
@@ -335,9 +349,14 @@ Observation Observer::observe(ModuleOp module) {
 
 llvm::Error Observer::observeModel(const Model &model, ObservedModel &observed) {
   static const Schedule schedules[] = {{{1, 3, 17}, 0}, {{2}, 2}, {{3, 1, 16}, 2}};
-  for (const Schedule &schedule : schedules)
+  for (Schedule schedule : schedules) {
+    schedule.steps = int32_t(std::min<int64_t>(schedule.steps, *steady - 1));
+    if (schedule.steps)
+      for (int32_t &length : schedule.prefix)
+        length = int32_t(std::min<int64_t>(length, *steady - schedule.steps));
     if (llvm::Error error = observeSchedule(model, schedule, observed))
       return error;
+  }
   return llvm::Error::success();
 }
 

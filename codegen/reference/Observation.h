@@ -88,6 +88,7 @@ private:
   ReferenceEngine engine;
   std::optional<int64_t> vocabulary; // ids that every embedding has
   std::optional<int64_t> types;      // of tokens, likewise
+  std::optional<int64_t> steady;     // tokens up to which a key does not depend on how many follow
   uint64_t generation = 0;
   std::map<uint64_t, Step> steps; // by what was called, on what
 };

@@ -144,7 +144,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{scaling needs a type: linear, llama3, yarn, longrope or dynamic}}
+  // expected-error @below {{scaling needs a type: linear, divided, llama3, yarn, longrope or dynamic}}
   %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {factor = 2.0 : f64}
   return
 }
@@ -152,7 +152,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{unknown scaling type 'ntk'; accepted: linear, llama3, yarn}}
+  // expected-error @below {{unknown scaling type 'ntk'; accepted: linear, divided, llama3, yarn}}
   %0 = llm.rope_frequencies dim 64 theta 1.0e+04 scaling {type = "ntk", factor = 2.0 : f64}
   return
 }

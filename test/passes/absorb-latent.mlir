@@ -79,3 +79,21 @@ func.func @quantised(%b: !llm.batch, %q: tensor<?x80xf32>, %c: tensor<?x32xf32>,
      : tensor<?x80xf32>, tensor<?x80xf32> values tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
+
+// A file that has the keys' matrices turned already: what was decoded to turn them is read as it is stored.
+// CHECK-LABEL: func.func @turned
+// CHECK-SAME:    %[[S:[^ ]*]]: !llm.weight<4x32x32xq8_0>
+// CHECK:         llm.head_linear %{{.*}}, %[[S]] :
+func.func @turned(%b: !llm.batch, %q: tensor<?x160xf32>, %c: tensor<?x32xf32>, %r: tensor<?x8xf32>,
+                  %s: !llm.weight<4x32x32xq8_0>, %wv: !llm.weight<64x32xf32>) -> tensor<?x64xf32> {
+  %f = llm.weight_convert %s : !llm.weight<4x32x32xq8_0> to !llm.weight<4x32x32xf32>
+  %t = llm.weight_transpose %f : !llm.weight<4x32x32xf32>
+  %wk = llm.weight_reshape %t : !llm.weight<4x32x32xf32> to !llm.weight<128x32xf32>
+  %kn = llm.linear %c, %wk : tensor<?x32xf32>, !llm.weight<128x32xf32>
+  %kr = llm.repeat_kv %r heads 1 times 4 : tensor<?x8xf32>
+  %k = llm.join_heads %kn, %kr heads 4 : tensor<?x128xf32>, tensor<?x32xf32>
+  %v = llm.linear %c, %wv : tensor<?x32xf32>, !llm.weight<64x32xf32>
+  %y = llm.attention %q, %k, %v, %b heads 4 kv_heads 4 scale 0.25 keys tokens
+     : tensor<?x160xf32>, tensor<?x160xf32> values tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}

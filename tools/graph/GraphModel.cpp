@@ -46,6 +46,15 @@ std::string toText(WeightType type) {
   return text;
 }
 
+// The attributes that an operation has of which nobody has said anything.
+NamedAttrList getDefaults(Operation &op) {
+  OperationState nothing(op.getLoc(), op.getName());
+  Operation *made = Operation::create(nothing);
+  NamedAttrList defaults(made->getAttrDictionary());
+  made->destroy();
+  return defaults;
+}
+
 void describeRecipe(Value weight, WeightUse &use) {
   Operation *op = weight.getDefiningOp();
   if (!op)
@@ -151,11 +160,13 @@ private:
       info.label = fused.getKind().str();
     if (auto activation = dyn_cast<ActivationOp>(op))
       info.label = stringifyActivationKind(activation.getKind()).str();
+    NamedAttrList defaults = getDefaults(op);
     for (NamedAttribute attribute : op.getAttrs()) {
       StringRef name = attribute.getName();
       if (name == "layer" && isa<CachedOpInterface>(op))
         info.layer = cast<CachedOpInterface>(op).getCacheLayer();
-      else if (name != "kind" && name != "operandSegmentSizes")
+      else if (name != "kind" && name != "operandSegmentSizes" &&
+               defaults.get(name) != attribute.getValue())
         info.attributes.push_back({name.str(), toText(attribute.getValue())});
     }
     for (Value operand : op.getOperands())

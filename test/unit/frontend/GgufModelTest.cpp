@@ -158,9 +158,9 @@ TEST_F(GgufModel, RefusesInOneLine) {
   EXPECT_EQ(load(gguf), "m.gguf:llama.attention.value_length: error: 'attention.value_length' is "
                         "4, but 'attention.key_length' says 8");
   gguf = smallModel(true);
-  gguf.addString("llama.rope.scaling.type", "yarn");
-  EXPECT_EQ(load(gguf), "m.gguf:llama.rope.scaling.type: error: 'rope.scaling.type' is yarn; "
-                        "accepted: none, linear");
+  gguf.addString("llama.rope.scaling.type", "longrope");
+  EXPECT_EQ(load(gguf), "m.gguf:llama.rope.scaling.type: error: 'rope.scaling.type' is longrope; "
+                        "accepted: none, linear, yarn");
   gguf = smallModel(true);
   gguf.addInteger("llama.expert_count", 8);
   EXPECT_EQ(load(gguf),
@@ -170,9 +170,19 @@ TEST_F(GgufModel, RefusesInOneLine) {
   EXPECT_EQ(load(gguf), "m.gguf:llama.rope.freq_base: error: 'rope.theta' must be a number from "
                         "1.0, got a list");
   gguf = smallModel(true);
-  gguf.addTensor("rope_freqs.weight", {4});
+  gguf.addTensor("rope_freqs.weight", {2, 2});
+  EXPECT_EQ(load(gguf), "m.gguf: error: tensor 'rope_freqs.weight' is not a list of up to 4096 "
+                        "numbers");
+  gguf = smallModel(true);
+  gguf.addTensor("rope_freqs.weight", {2}); // zeros
+  EXPECT_NE(load(gguf).find("error: 'llm.rope_frequencies' op scaling divided needs a list 'by' of "
+                            "2 positive numbers, one for each pair"),
+            std::string::npos)
+      << load(gguf);
+  gguf = smallModel(true);
+  gguf.addTensor("rope_factors_long.weight", {2});
   EXPECT_EQ(load(gguf),
-            "m.gguf: error: tensor 'rope_freqs.weight' is not read by architecture 'llama'");
+            "m.gguf: error: tensor 'rope_factors_long.weight' is not read by architecture 'llama'");
 
   gguf = GgufWriter();
   EXPECT_EQ(load(gguf), "m.gguf: error: 'general.architecture' is missing");

@@ -112,7 +112,8 @@ TEST_F(GraphTest, RefusesNodes) {
       {"[" + e + ", {rope: {heads: @3, theta: 10}}]",
        "rope.heads: 3 heads do not divide 8 columns"},
       {"[" + e + ", {@rope: {heads: 2, theta: 10, scaling: {type: ntk}}}]",
-       "'llm.rope_frequencies' op unknown scaling type 'ntk'; accepted: linear, llama3, yarn, "
+       "'llm.rope_frequencies' op unknown scaling type 'ntk'; accepted: linear, divided, llama3, "
+       "yarn, "
        "longrope, "
        "dynamic"},
       {"[" + e + ", {@rope: {heads: 2, theta: 10, scaling: {type: yarn, factor: 2}}}]",

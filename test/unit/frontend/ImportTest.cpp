@@ -197,7 +197,7 @@ TEST_F(ConfigTest, RefusesInOneLine) {
        "unknown key 'rope_scaling.mscale'; --allow-unused-config ignores such keys"},
       {", \"rope_theta\": 10000, \"rope_parameters\": {\"rope_theta\": @20000}",
        "'rope_parameters.rope_theta' is 20000, but 'rope_theta' says 10000"},
-      {", \"sliding_window\": @0", "'window' must be an integer from 1 to 16777216, got 0"},
+      {", \"sliding_window\": @-1", "'window' must be an integer from 0 to 16777216, got -1"},
       {", \"hidden_act\": @\"tanh\"", "'hidden_act' is tanh; accepted: silu, swish, gelu, "
                                       "gelu_new, gelu_pytorch_tanh, quick_gelu, relu"},
       {", \"architectures\": @[\"LlamaForSequenceClassification\"]",

@@ -58,7 +58,8 @@ TEST(Model, RefusesInOneLine) {
       {with("vocab: 100", "@windows: 7"),
        "unknown parameter 'windows'; accepted: hidden, layers, heads, kv_heads, head_dim, ffn, "
        "vocab, "
-       "positions, norm_eps, rope.theta, rope.scaling.type, rope.scaling.factor, rope.scaling.low, "
+       "positions, norm_eps, rope.theta, rope.scaling.by, rope.scaling.type, rope.scaling.factor, "
+       "rope.scaling.low, "
        "rope.scaling.high, rope.scaling.original, rope.scaling.slow, rope.scaling.fast, "
        "rope.scaling.attention, context, window, activation, tie_embeddings, attention_bias, "
        "mlp_bias"},
@@ -73,7 +74,7 @@ TEST(Model, RefusesInOneLine) {
       {with("vocab: 100", "vocab: 100, rope: {scaling: @{factor: 2}}"),
        "rope.scaling needs a type"},
       {with("vocab: 100", "vocab: 100, rope: {scaling: {type: @ntk}}"),
-       "'rope.scaling.type' must be one of linear, llama3, yarn, dynamic, got 'ntk'"},
+       "'rope.scaling.type' must be one of linear, divided, llama3, yarn, dynamic, got 'ntk'"},
       {with("vocab: 100", "vocab: 100, rope: {scaling: @{type: llama3, factor: 8}}"),
        "rope.scaling of type llama3 needs low and high"},
       {model(good, "weights: {file: a, sha256: @12}\n"), "'weights.sha256' must be text, got 12"},
