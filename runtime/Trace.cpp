@@ -72,7 +72,7 @@ KernelTimes sumByKernel(const Trace &trace, size_t known) {
     }
     for (const std::vector<Trace::Event> &events : step.threads)
       for (const Trace::Event &event : events)
-        kernels[event.stage == waiting ? "" : step.stages->list[event.stage].kernel].seconds +=
+        kernels[event.stage == Trace::waiting ? "" : step.stages->list[event.stage].kernel].seconds +=
             std::chrono::duration<double>(event.end - event.begin).count() /
             double(step.threads.size());
   }
@@ -102,7 +102,7 @@ std::string Trace::toJson() const {
         // Names of kernels are symbols of the IR: nothing in them needs an escape.
         text += fmt::format(
             "{}{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
-            comma, event.stage == waiting ? "wait" : step.stages->list[event.stage].kernel, thread,
+            comma, event.stage == Trace::waiting ? "wait" : step.stages->list[event.stage].kernel, thread,
             microseconds(event.begin - start), microseconds(event.end - event.begin));
         comma = ",\n";
       }

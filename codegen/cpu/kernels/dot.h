@@ -4,10 +4,11 @@
 // with zeros to a multiple of 32; for quantised weights as codes (`CodeRow`).
 //
 // A row's sums are formed in the same order however many rows there are, so its result never
-// depends on them. One row streams the weights from memory (decode). With a few rows a group stays
-// in registers while all of them pass. With AVX-512 and many rows a run of groups of two tiles is
-// unpacked once and multiplied with 4 rows at a time, whose sums stay in registers: a load feeds
-// more than one product.
+// depends on them. One row streams the weights from memory (decode), in the order in which they
+// lie: the hardware asks for what follows, better than prefetch instructions do. With a few rows a
+// group stays in registers while all of them pass. With AVX-512 and many rows a run of groups of
+// two tiles is unpacked once and multiplied with 4 rows at a time, whose sums stay in registers, so
+// that a load feeds more than one product:
 //
 //              tile 0      tile 1
 //   row 0    [16 sums]   [16 sums]        a step reads a line of each tile and
@@ -35,14 +36,6 @@ TK_INLINE CodeRow codeRow(const char *row, int64_t groups) {
   const float *numbers = (const float *)(row + groups * TK_GROUP);
   return {(const int8_t *)row, numbers, numbers + groups, (const int32_t *)(numbers + 2 * groups),
           (const int32_t *)(numbers + 3 * groups)};
-}
-
-// How far ahead of a streamed weight its line is asked for.
-constexpr int64_t PrefetchBytes = 9 * 1024;
-
-TK_INLINE void prefetch(const uint8_t *p, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64)
-    __builtin_prefetch(p + PrefetchBytes + i, 0, 3);
 }
 
 // ── quantised weights ──────────────────────────────────────────────────────────────────────────
@@ -129,7 +122,6 @@ TK_INLINE void dotQuantisedRow(int32_t format, int64_t cols, const uint8_t *tile
     sums[p] = 0;
   for (int64_t g = 0; g < groups; ++g) {
     const uint8_t *group = tile + g * groupBytes;
-    prefetch(group, groupBytes);
 #pragma unroll
     for (int p = 0; p < Parts; ++p) {
       ILanes w[8];
@@ -152,7 +144,6 @@ TK_INLINE void dotQuantisedFew(int32_t format, int64_t cols, const uint8_t *tile
   for (int64_t g = 0; g < groups; ++g)
     for (int p = 0; p < Parts; ++p) {
       const uint8_t *group = tile + g * groupBytes;
-      prefetch(group, groupBytes);
       ILanes w[8];
       loadCodes(format, group, p, w);
       GroupScales scales = loadScales(format, group, p);
@@ -308,10 +299,8 @@ TK_INLINE void dotFloatRows(int32_t format, int64_t cols, const uint8_t *tile, i
         sums[r][p][i] = sums[r][p][i] + w * x[r * stride + k + i];
     }
   };
-  int64_t columnBytes = format == TK_F32 ? 64 : 32, k = 0;
+  int64_t k = 0;
   for (; k + 4 <= cols; k += 4) {
-    if (Rows == 1)
-      prefetch(tile + k * columnBytes, 4 * columnBytes);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       addColumn(k, i);
