@@ -68,6 +68,7 @@ HostBatch Observer::makeBatch(ArrayRef<SequenceShare> shares, const Schedule &sc
   batch.starts.push_back(0);
   batch.maxBlocks = llvm::divideCeil(schedule.getLongest(), TENON_BLOCK_TOKENS);
   batch.blocks = int64_t(schedule.prefix.size()) * batch.maxBlocks + 1; // one is nobody's
+  batch.memoryBlocks = batch.blocks;                                    // of an encoder's own batch
   std::vector<int32_t> pool(batch.blocks);
   std::iota(pool.begin(), pool.end(), 0);
   std::shuffle(pool.begin(), pool.end(), std::mt19937(7));
