@@ -89,6 +89,8 @@ struct Row {
   const char *variant = "";
 };
 
+void PrintTo(const Row &row, std::ostream *os) { *os << row.model << row.variant; }
+
 std::string nameOf(const Row &row, const std::string &name) {
   const size_t dot = name.rfind('.');
   std::string stem = name.substr(0, dot), block;
