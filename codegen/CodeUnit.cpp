@@ -27,8 +27,8 @@ static void catchErrors(llvm::LLVMContext &context, std::string &message) {
       &message);
 }
 
-CodeUnit::CodeUnit(llvm::StringRef name, CpuTarget target)
-    : target(std::move(target)), context(std::make_unique<llvm::LLVMContext>()),
+CodeUnit::CodeUnit(llvm::StringRef name, CpuTarget target, Effort effort)
+    : target(std::move(target)), effort(effort), context(std::make_unique<llvm::LLVMContext>()),
       module(std::make_unique<llvm::Module>(name, *context)) {}
 
 llvm::Expected<std::string> CodeUnit::compile(CodeForm form) {
@@ -44,8 +44,12 @@ llvm::Expected<std::string> CodeUnit::compile(CodeForm form) {
         return error;
       return refused(llvm::toString(std::move(error)) + ": " + message);
     }
-  optimise(*module, **machine, target,
-           [](const llvm::GlobalValue &value) { return value.getName().starts_with("tenon_"); });
+  if (effort == Effort::glue)
+    (*machine)->setOptLevel(llvm::CodeGenOptLevel::None);
+  optimise(
+      *module, **machine, target,
+      [](const llvm::GlobalValue &value) { return value.getName().starts_with("tenon_"); },
+      effort == Effort::glue ? llvm::OptimizationLevel::O1 : llvm::OptimizationLevel::O3);
 
   std::string bytes;
   if (form == CodeForm::text) {

@@ -21,10 +21,14 @@ namespace tenon {
 
 enum class CodeForm { object, text };
 
+// Kernels are worth every pass. Programs are glue: long, straight, a microsecond of a token, and
+// instruction selection that looks at whole blocks takes its time over them.
+enum class Effort { kernel, glue };
+
 class CodeUnit {
 public:
   // Everything of `module` but functions called tenon_... is internal to it.
-  CodeUnit(llvm::StringRef name, CpuTarget target);
+  CodeUnit(llvm::StringRef name, CpuTarget target, Effort effort = Effort::kernel);
 
   const CpuTarget &getTarget() const { return target; }
   llvm::Module &getModule() { return *module; }
@@ -43,6 +47,7 @@ public:
 
 private:
   CpuTarget target;
+  Effort effort;
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;
 };

@@ -35,7 +35,8 @@ void setTarget(llvm::Module &module, const llvm::TargetMachine &machine) {
 }
 
 void optimise(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target,
-              llvm::function_ref<bool(const llvm::GlobalValue &)> keep) {
+              llvm::function_ref<bool(const llvm::GlobalValue &)> keep,
+              llvm::OptimizationLevel level) {
   llvm::internalizeModule(module, keep);
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
@@ -56,7 +57,7 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarge
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, callGraph, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  builder.buildPerModuleDefaultPipeline(level).run(module, modules);
 }
 
 llvm::Expected<std::string> emitObject(llvm::Module &module, llvm::TargetMachine &machine) {

@@ -3,6 +3,7 @@
 #define TENON_CODEGEN_OBJECTEMITTER_H
 
 #include "llvm/IR/Module.h"
+#include "llvm/Passes/OptimizationLevel.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Target/TargetMachine.h"
 #include <memory>
@@ -27,9 +28,11 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const C
 // Gives a new module the machine's triple and data layout.
 void setTarget(llvm::Module &module, const llvm::TargetMachine &machine);
 
-// Makes everything but `keep` internal, compiles all functions for the target and runs O3.
+// Makes everything but `keep` internal, compiles all functions for the target and runs LLVM's
+// pipeline.
 void optimise(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target,
-              llvm::function_ref<bool(const llvm::GlobalValue &)> keep);
+              llvm::function_ref<bool(const llvm::GlobalValue &)> keep,
+              llvm::OptimizationLevel level = llvm::OptimizationLevel::O3);
 
 llvm::Expected<std::string> emitObject(llvm::Module &module, llvm::TargetMachine &machine);
 std::string printModule(const llvm::Module &module);

@@ -23,8 +23,8 @@ void CpuBackend::configure(PipelineOptions &options) const { options.pack = true
 
 namespace {
 
-// One level: a unit for the programs and one for each kernel and shape that they call. Units read
-// the bitcode that lies here.
+// One level: a unit for the programs, and units for the kernels and shapes that they call. These
+// read the bitcode that lies here.
 class LevelCompiler {
 public:
   LevelCompiler(ModuleOp module, const Level &level)
@@ -42,15 +42,22 @@ public:
   llvm::Expected<VariantInfo> addUnits(std::vector<CodeUnit> &units) {
     std::string suffix = level.bitcode.str();
     SpecialisationSet called("tenon_" + suffix);
-    CodeUnit &programs = units.emplace_back("programs", target);
+    CodeUnit &programs = units.emplace_back("programs", target, Effort::glue);
     for (auto program : module.getOps<sched::ProgramOp>())
       if (llvm::Error error = emitProgram(
               program, ("tenon_" + program.getSymName() + "_" + suffix).str(), programs.getModule(),
               [&](sched::StageOp stage, bool isDecode) { return get(stage, isDecode); }, called))
         return error;
-    for (const Specialisation &kernel : called.getAll())
-      if (llvm::Error error = define(kernel, units.emplace_back(kernel.symbol, target)))
+    llvm::ArrayRef<Specialisation> kernels = called.getAll();
+    while (!kernels.empty()) {
+      llvm::Expected<size_t> count = countTogether(kernels);
+      if (!count)
+        return count.takeError();
+      if (llvm::Error error =
+              define(kernels.take_front(*count), units.emplace_back(kernels[0].symbol, target)))
         return error;
+      kernels = kernels.drop_front(*count);
+    }
     return VariantInfo{level.name.str(), level.required.str(), suffix, scratch};
   }
 
@@ -84,24 +91,47 @@ private:
     return std::nullopt;
   }
 
-  llvm::Error define(const Specialisation &kernel, CodeUnit &unit) {
-    emitSpecialisation(kernel, unit.getModule());
-    if (decomposed.contains(kernel.function))
-      return decomposed.lower(kernel.function, unit.getModule());
-    const KernelSet *set = setOf.lookup(kernel.function);
+  // A unit costs some milliseconds by itself, so that small kernels share one.
+  static constexpr size_t maxUnitBytes = 48 << 10;
+
+  // How many of the first kernels become one unit.
+  llvm::Expected<size_t> countTogether(llvm::ArrayRef<Specialisation> kernels) {
+    const KernelSet *set = setOf.lookup(kernels[0].function);
     if (set && !bitcode.count(set))
       if (llvm::Error error = addBitcode(set, {set->bitcode(level.bitcode), set->name}))
         return error;
+    size_t bytes = 0, count = 0;
+    for (const Specialisation &kernel : kernels) {
+      bool alone = decomposed.contains(kernel.function);
+      bytes += bitcode.at(set).getSize(kernel.function);
+      if (count > 0 && (alone || bytes > maxUnitBytes || setOf.lookup(kernel.function) != set))
+        break;
+      ++count;
+      if (alone)
+        break;
+    }
+    return count;
+  }
+
+  llvm::Error define(llvm::ArrayRef<Specialisation> kernels, CodeUnit &unit) {
+    std::vector<std::string> functions;
+    for (const Specialisation &kernel : kernels) {
+      emitSpecialisation(kernel, unit.getModule());
+      functions.push_back(kernel.function);
+    }
+    if (decomposed.contains(functions[0]))
+      return decomposed.lower(functions[0], unit.getModule());
+    const KernelSet *set = setOf.lookup(functions[0]);
     unit.complete = [own = &bitcode.at(nullptr), theirs = set ? &bitcode.at(set) : nullptr,
-                     &level = level,
-                     function = kernel.function](llvm::Module &code) -> llvm::Error {
+                     &level = level, functions](llvm::Module &code) -> llvm::Error {
       if (theirs)
         if (llvm::Error error = theirs->linkInto(code))
           return error;
       if (llvm::Error error = own->linkInto(code))
         return error;
-      if (code.getFunction(function)->isDeclaration())
-        return internal("no kernel " + function + " for " + level.name);
+      for (const std::string &function : functions)
+        if (code.getFunction(function)->isDeclaration())
+          return internal("no kernel " + function + " for " + level.name);
       return llvm::Error::success();
     };
     return llvm::Error::success();

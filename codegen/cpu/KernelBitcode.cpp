@@ -35,6 +35,11 @@ llvm::Expected<KernelBitcode> KernelBitcode::open(llvm::MemoryBufferRef buffer) 
   return result;
 }
 
+size_t KernelBitcode::getSize(llvm::StringRef function) const {
+  auto entry = definedIn.find(function);
+  return entry == definedIn.end() ? 0 : modules[entry->second].getBuffer().size();
+}
+
 llvm::Error KernelBitcode::linkInto(llvm::Module &code) const {
   llvm::SmallSetVector<size_t, 4> needed;
   for (size_t linked = 0;; ++linked) {

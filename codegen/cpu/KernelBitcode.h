@@ -21,6 +21,9 @@ public:
   // here stay declared.
   llvm::Error linkInto(llvm::Module &code) const;
 
+  // Bytes of the module with a function: how much there is to specialise. 0 without one.
+  size_t getSize(llvm::StringRef function) const;
+
 private:
   llvm::StringRef name;
   std::vector<llvm::BitcodeModule> modules;

@@ -17,7 +17,7 @@ llvm::Expected<NativeCode> ReferenceBackend::compile(ModuleOp module,
   // Old enough to run anywhere, new enough for vectors.
   CpuTarget target{"x86-64-v3", ""};
   std::vector<CodeUnit> units;
-  units.emplace_back("programs", target);
+  units.emplace_back("programs", target, Effort::glue);
   DecomposedKernels decomposed;
   SpecialisationSet kernels("tenon_reference");
   auto getKernel = [&](sched::StageOp stage, bool) {
