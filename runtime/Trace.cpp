@@ -13,8 +13,10 @@ namespace {
 constexpr int32_t unknown = -2; // of a stage that has not ended yet
 
 struct Lane {
+  const tenon_stages *stages = nullptr;
   std::vector<Trace::Event> *events = nullptr;
   Trace::Clock::time_point last;
+  bool betweenStages = false; // the next barrier is the program's, not one inside a stage
 
   void add(int32_t stage) {
     Trace::Clock::time_point now = Trace::Clock::now();
@@ -37,10 +39,13 @@ void Trace::beginStep(const tenon_stages &stages, const tenon_batch &batch, int 
   all.push_back(std::move(step));
 }
 
-void Trace::enter(int thread) { lane = {&all.back().threads[thread], Clock::now()}; }
+void Trace::enter(int thread) {
+  lane = {all.back().stages, &all.back().threads[thread], Clock::now()};
+}
 
 void Trace::mark(const tenon_env *, int32_t stage) {
   lane.add(stage);
+  lane.betweenStages = stage + 1 < lane.stages->count && lane.stages->list[stage + 1].barrier != 0;
   // What the stage did before barriers of its own.
   for (auto event = lane.events->rbegin(); event != lane.events->rend(); ++event) {
     if (event->stage == unknown)
@@ -50,9 +55,10 @@ void Trace::mark(const tenon_env *, int32_t stage) {
   }
 }
 
-// The program's barriers come right behind a mark, those inside a stage in the middle of its work.
 void Trace::barrier(const tenon_env *env) {
-  lane.add(unknown);
+  if (!lane.betweenStages)
+    lane.add(unknown);
+  lane.betweenStages = false;
   static_cast<ThreadTeam *>(env->team)->barrier();
   lane.add(waiting);
 }
@@ -72,9 +78,9 @@ KernelTimes sumByKernel(const Trace &trace, size_t known) {
     }
     for (const std::vector<Trace::Event> &events : step.threads)
       for (const Trace::Event &event : events)
-        kernels[event.stage == Trace::waiting ? "" : step.stages->list[event.stage].kernel].seconds +=
-            std::chrono::duration<double>(event.end - event.begin).count() /
-            double(step.threads.size());
+        kernels[event.stage == Trace::waiting ? "" : step.stages->list[event.stage].kernel]
+            .seconds += std::chrono::duration<double>(event.end - event.begin).count() /
+                        double(step.threads.size());
   }
   for (auto &[name, time] : kernels) {
     time.kernel = name;
@@ -102,8 +108,8 @@ std::string Trace::toJson() const {
         // Names of kernels are symbols of the IR: nothing in them needs an escape.
         text += fmt::format(
             "{}{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
-            comma, event.stage == Trace::waiting ? "wait" : step.stages->list[event.stage].kernel, thread,
-            microseconds(event.begin - start), microseconds(event.end - event.begin));
+            comma, event.stage == Trace::waiting ? "wait" : step.stages->list[event.stage].kernel,
+            thread, microseconds(event.begin - start), microseconds(event.end - event.begin));
         comma = ",\n";
       }
   return text + "\n]}\n";
