@@ -87,7 +87,7 @@ llvm::Expected<std::vector<std::string>> compileUnits(std::vector<CodeUnit> unit
   initialiseTargets();
   std::vector<std::optional<llvm::Expected<std::string>>> results(units.size());
   {
-    llvm::DefaultThreadPool pool(llvm::hardware_concurrency(units.size()));
+    llvm::DefaultThreadPool pool(llvm::hardware_concurrency());
     for (auto [unit, result] : llvm::zip_equal(units, results))
       pool.async([&unit = unit, &result = result, form] {
         result.emplace(unit.compile(form));

@@ -1,6 +1,7 @@
 // See ObjectEmitter.h.
 #include "codegen/ObjectEmitter.h"
 #include "codegen/Error.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -8,7 +9,13 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
 #include "llvm/Transforms/IPO/Internalize.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/SCCP.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 namespace tenon {
 
@@ -34,6 +41,35 @@ void setTarget(llvm::Module &module, const llvm::TargetMachine &machine) {
   module.setDataLayout(machine.createDataLayout());
 }
 
+// Inlines what must be inlined from the outside in, and drops what is dead for the constants of the
+// caller before going deeper. LLVM's own inliner goes from the inside out: it would first simplify,
+// for any shape, code that no shape of this module reaches.
+static void inlineMandatory(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
+  llvm::FunctionPassManager prune;
+  prune.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
+  prune.addPass(llvm::SCCPPass());
+  prune.addPass(llvm::EarlyCSEPass());
+  prune.addPass(llvm::SimplifyCFGPass());
+  while (true) {
+    llvm::SmallVector<llvm::CallBase *> calls;
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction))
+        if (llvm::Function *callee = call->getCalledFunction();
+            callee && !callee->isDeclaration() && callee != &function &&
+            call->hasFnAttr(llvm::Attribute::AlwaysInline))
+          calls.push_back(call);
+    bool changed = false;
+    for (llvm::CallBase *call : calls) {
+      llvm::InlineFunctionInfo info;
+      changed |= llvm::InlineFunction(*call, info).isSuccess();
+    }
+    if (!changed)
+      return;
+    analyses.invalidate(function, llvm::PreservedAnalyses::none());
+    analyses.invalidate(function, prune.run(function, analyses));
+  }
+}
+
 void optimise(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target,
               llvm::function_ref<bool(const llvm::GlobalValue &)> keep,
               llvm::OptimizationLevel level) {
@@ -57,6 +93,13 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarge
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  if (level == llvm::OptimizationLevel::O3) {
+    for (llvm::Function &function : module)
+      if (!function.isDeclaration() && !function.hasLocalLinkage())
+        inlineMandatory(function, functions);
+    llvm::GlobalDCEPass().run(module, modules);
+    modules.invalidate(module, llvm::PreservedAnalyses::none());
+  }
   builder.buildPerModuleDefaultPipeline(level).run(module, modules);
 }
 
