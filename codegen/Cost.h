@@ -59,8 +59,8 @@ using CostTable = std::vector<std::pair<std::string, Cost>>;
 CostTable estimateCost(mlir::func::FuncOp function, const Workload &workload);
 Cost getTotal(const CostTable &table);
 
-// A kernel's body for one row, one (query, key) pair and one cached position: what a step costs is a
-// sum of these.
+// A kernel's body for one row, one (query, key) pair and one cached position: what a step costs is
+// a sum of these.
 struct KernelCost {
   int64_t weightBytes, contextBytes, rowFlops, pairFlops;
 };
