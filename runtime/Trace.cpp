@@ -9,23 +9,25 @@
 
 namespace tenon::rt {
 
-namespace {
-constexpr int32_t unknown = -2; // of a stage that has not ended yet
+static constexpr int32_t unknown = -2; // of a stage that has not ended yet
 
-struct Lane {
-  const tenon_stages *stages = nullptr;
-  std::vector<Trace::Event> *events = nullptr;
-  Trace::Clock::time_point last;
-  bool betweenStages = false; // the next barrier is the program's, not one inside a stage
+// What a thread needs to know while it runs a program.
+struct alignas(64) Trace::Lane {
+  const tenon_stages *stages;
+  std::vector<Event> *events;
+  Clock::time_point last;
+  bool betweenStages; // the next barrier is the program's, not one inside a stage
 
   void add(int32_t stage) {
-    Trace::Clock::time_point now = Trace::Clock::now();
+    Clock::time_point now = Clock::now();
     events->push_back({stage, last, now});
     last = now;
   }
 };
-thread_local Lane lane;
-} // namespace
+static thread_local Trace::Lane *lane = nullptr;
+
+Trace::Trace() = default;
+Trace::~Trace() = default;
 
 void Trace::beginStep(const tenon_stages &stages, const tenon_batch &batch, int threads) {
   Step step = {&stages, batch.tokens, batch.scored, 0, 0, {}};
@@ -37,30 +39,33 @@ void Trace::beginStep(const tenon_stages &stages, const tenon_batch &batch, int 
   for (std::vector<Event> &events : step.threads)
     events.reserve(static_cast<size_t>(3 * stages.count));
   all.push_back(std::move(step));
+  lanes.resize(static_cast<size_t>(threads));
 }
 
 void Trace::enter(int thread) {
-  lane = {all.back().stages, &all.back().threads[thread], Clock::now()};
+  lane = &lanes[thread];
+  *lane = {all.back().stages, &all.back().threads[thread], Clock::now(), false};
 }
 
 void Trace::mark(const tenon_env *, int32_t stage) {
-  lane.add(stage);
-  lane.betweenStages = stage + 1 < lane.stages->count && lane.stages->list[stage + 1].barrier != 0;
+  lane->add(stage);
+  lane->betweenStages =
+      stage + 1 < lane->stages->count && lane->stages->list[stage + 1].barrier != 0;
   // What the stage did before barriers of its own.
-  for (auto event = lane.events->rbegin(); event != lane.events->rend(); ++event) {
+  for (auto event = lane->events->rbegin(); event != lane->events->rend(); ++event) {
     if (event->stage == unknown)
       event->stage = stage;
-    else if (event->stage >= 0 && event != lane.events->rbegin())
+    else if (event->stage >= 0 && event != lane->events->rbegin())
       break;
   }
 }
 
 void Trace::barrier(const tenon_env *env) {
-  if (!lane.betweenStages)
-    lane.add(unknown);
-  lane.betweenStages = false;
+  if (!lane->betweenStages)
+    lane->add(unknown);
+  lane->betweenStages = false;
   static_cast<ThreadTeam *>(env->team)->barrier();
-  lane.add(waiting);
+  lane->add(waiting);
 }
 
 KernelTimes sumByKernel(const Trace &trace, size_t known) {

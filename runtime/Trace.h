@@ -33,6 +33,8 @@ public:
     std::vector<std::vector<Event>> threads;
   };
 
+  Trace();
+  ~Trace();
   const std::vector<Step> &steps() const { return all; }
   // In the format of Chrome's tracing and of Perfetto: microseconds since the first event.
   std::string toJson() const;
@@ -43,8 +45,11 @@ public:
   static void mark(const tenon_env *env, int32_t stage);
   static void barrier(const tenon_env *env); // the team's, timed
 
+  struct Lane;
+
 private:
   std::vector<Step> all;
+  std::vector<Lane> lanes;
 };
 
 // What one kernel took in all stages of all steps.
