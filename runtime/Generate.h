@@ -32,10 +32,10 @@ struct GenerateOptions {
 };
 
 struct Generation {
-  std::vector<int32_t> ids;     // all that were drawn, an EOS too
-  std::string text;             // without EOS and without the stop string; empty without tokenizer
-  const char *finishReason;     // "stop" or "length"
-  std::vector<double> logprobs; // of `ids` under the unchanged logits; when asked for
+  std::vector<int32_t> ids; // all that were drawn, an EOS too
+  std::string text;         // without EOS and without the stop string; empty without tokenizer
+  const char *finishReason = "length"; // or "stop"
+  std::vector<double> logprobs;        // of `ids` under the unchanged logits; when asked for
   double promptMs = 0, decodeMs = 0;
 };
 
