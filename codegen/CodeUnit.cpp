@@ -9,6 +9,8 @@
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 #include <optional>
 
 namespace tenon {
@@ -29,7 +31,12 @@ static void catchErrors(llvm::LLVMContext &context, std::string &message) {
 
 CodeUnit::CodeUnit(llvm::StringRef name, CpuTarget target, Effort effort)
     : target(std::move(target)), effort(effort), context(std::make_unique<llvm::LLVMContext>()),
-      module(std::make_unique<llvm::Module>(name, *context)) {}
+      module(std::make_unique<llvm::Module>(name, *context)) {
+  // Whoever fills the module may ask how its structs lie in memory.
+  llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  module->setTargetTriple(triple);
+  module->setDataLayout(triple.computeDataLayout());
+}
 
 llvm::Expected<std::string> CodeUnit::compile(CodeForm form) {
   std::string message;
