@@ -44,7 +44,6 @@ llvm::Expected<std::string> CodeUnit::compile(CodeForm form) {
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(target);
   if (!machine)
     return machine.takeError();
-  setTarget(*module, **machine);
   if (complete)
     if (llvm::Error error = complete(*module)) {
       if (message.empty())

@@ -167,10 +167,10 @@ void estimateBlock(Block &block, Estimator &estimator, llvm::MapVector<StringRef
 
 } // namespace
 
-CostTable estimateCost(func::FuncOp function, const Workload &workload) {
+static CostTable estimate(Region &blocks, const Workload &workload) {
   Estimator estimator(workload);
   llvm::MapVector<StringRef, Cost> table;
-  for (Block &block : function.getBody())
+  for (Block &block : blocks)
     estimateBlock(block, estimator, table);
   CostTable result;
   for (auto &[name, cost] : table)
@@ -178,18 +178,8 @@ CostTable estimateCost(func::FuncOp function, const Workload &workload) {
   return result;
 }
 
-KernelCost getKernelCost(Block &body) {
-  auto estimate = [&](const Workload &workload) {
-    Estimator estimator(workload);
-    llvm::MapVector<StringRef, Cost> table;
-    estimateBlock(body, estimator, table);
-    Cost total;
-    for (auto &[name, cost] : table)
-      total += cost;
-    return total;
-  };
-  Cost row = estimate({1, 1, 0, 0}), pair = estimate({1, 1, 1, 1});
-  return {row.weightBytes, pair.cacheBytes - row.cacheBytes, row.flops, pair.flops - row.flops};
+CostTable estimateCost(func::FuncOp function, const Workload &workload) {
+  return estimate(function.getBody(), workload);
 }
 
 Cost getTotal(const CostTable &table) {
@@ -197,6 +187,11 @@ Cost getTotal(const CostTable &table) {
   for (const auto &[name, cost] : table)
     total += cost;
   return total;
+}
+
+KernelCost getKernelCost(Region &body) {
+  Cost row = getTotal(estimate(body, {1, 1, 0, 0})), pair = getTotal(estimate(body, {1, 1, 1, 1}));
+  return {row.weightBytes, pair.cacheBytes - row.cacheBytes, row.flops, pair.flops - row.flops};
 }
 
 int64_t getCacheBytesPerToken(func::FuncOp function) {

@@ -64,7 +64,7 @@ Cost getTotal(const CostTable &table);
 struct KernelCost {
   int64_t weightBytes, contextBytes, rowFlops, pairFlops;
 };
-KernelCost getKernelCost(mlir::Block &body);
+KernelCost getKernelCost(mlir::Region &body);
 
 // Bytes of the cache that each position of a sequence takes, in all layers.
 int64_t getCacheBytesPerToken(mlir::func::FuncOp function);

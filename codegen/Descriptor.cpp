@@ -38,8 +38,10 @@ private:
   SmallVector<llvm::Constant *> values;
 };
 
-// An array in the object; at least one entry.
+// An array in the object; null without entries.
 llvm::Constant *makeTable(llvm::Module &object, ArrayRef<llvm::Constant *> entries) {
+  if (entries.empty())
+    return llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(object.getContext()));
   llvm::Constant *table = llvm::ConstantArray::get(
       llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
   return new llvm::GlobalVariable(object, table->getType(), true, llvm::GlobalValue::PrivateLinkage,
@@ -83,8 +85,6 @@ std::pair<int64_t, llvm::Constant *> getHiddens(llvm::Module &object, sched::Pro
                             .i64(sched::getColumns(buffer.getType()))
                             .make());
     });
-  if (hiddens.empty())
-    return {0, llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(object.getContext()))};
   return {hiddens.size(), makeTable(object, hiddens)};
 }
 
@@ -100,10 +100,9 @@ llvm::Constant *makeStages(llvm::Module &object, sched::ProgramOp program) {
         continue;
       auto kernel =
           SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
-      KernelCost cost = getKernelCost(kernel.getBody().front());
+      KernelCost cost = getKernelCost(kernel.getBody());
       bool scored = llvm::any_of(stage->getOperands(), [](Value operand) {
-        auto buffer = operand.getDefiningOp<sched::BufferOp>();
-        return buffer && buffer.getSpace() == sched::Space::scored;
+        return sched::getSpace(operand) == sched::Space::scored;
       });
       stages.push_back(Fields(object)
                            .text(stage.getKernel())
@@ -116,12 +115,7 @@ llvm::Constant *makeStages(llvm::Module &object, sched::ProgramOp program) {
                            .make());
       met = false;
     }
-  llvm::Constant *none =
-      llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(object.getContext()));
-  return Fields(object)
-      .i64(stages.size())
-      .add(stages.empty() ? none : makeTable(object, stages))
-      .make();
+  return Fields(object).i64(stages.size()).add(makeTable(object, stages)).make();
 }
 
 tenon_dtype getCacheType(Type element) {

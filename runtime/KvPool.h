@@ -37,6 +37,11 @@ public:
   int64_t freeBlocks() const { return total - fresh + static_cast<int64_t>(returned.size()); }
   int owners(int32_t block) const { return references[block]; }
 
+  // What one position of a sequence takes.
+  static int64_t positionBytes(const tenon_cache_layout &layout) {
+    return layout.layers * layout.heads * (layout.key_bytes + layout.value_bytes) /
+           TENON_BLOCK_TOKENS;
+  }
   // Blocks that hold so many positions.
   static int64_t blocksFor(int64_t tokens) {
     return (tokens + TENON_BLOCK_TOKENS - 1) / TENON_BLOCK_TOKENS;

@@ -68,10 +68,13 @@ void Trace::barrier(const tenon_env *env) {
   lane->add(waiting);
 }
 
-KernelTimes sumByKernel(const Trace &trace, size_t known) {
+static const char *nameOf(const Trace::Event &event, const Trace::Step &step) {
+  return event.stage == Trace::waiting ? "wait" : step.stages->list[event.stage].kernel;
+}
+
+std::vector<KernelTime> sumByKernel(const Trace &trace, size_t known) {
   std::map<std::string, KernelTime> kernels;
-  KernelTimes times;
-  for (size_t s = known; s < trace.steps().size(); ++s, ++times.steps) {
+  for (size_t s = known; s < trace.steps().size(); ++s) {
     const Trace::Step &step = trace.steps()[s];
     for (int64_t i = 0; i < step.stages->count; ++i) {
       const tenon_stage &stage = step.stages->list[i];
@@ -83,17 +86,18 @@ KernelTimes sumByKernel(const Trace &trace, size_t known) {
     }
     for (const std::vector<Trace::Event> &events : step.threads)
       for (const Trace::Event &event : events)
-        kernels[event.stage == Trace::waiting ? "" : step.stages->list[event.stage].kernel]
-            .seconds += std::chrono::duration<double>(event.end - event.begin).count() /
-                        double(step.threads.size());
+        kernels[nameOf(event, step)].seconds +=
+            std::chrono::duration<double>(event.end - event.begin).count() /
+            double(step.threads.size());
   }
-  for (auto &[name, time] : kernels) {
-    time.kernel = name;
-    times.list.push_back(time);
-  }
-  std::sort(times.list.begin(), times.list.end(),
+  const int64_t steps = static_cast<int64_t>(trace.steps().size() - known);
+  std::vector<KernelTime> list;
+  for (auto &[name, time] : kernels)
+    list.push_back({name, time.calls / steps, time.seconds / double(steps),
+                    time.bytes / double(steps), time.flops / double(steps)});
+  std::sort(list.begin(), list.end(),
             [](const KernelTime &a, const KernelTime &b) { return a.seconds > b.seconds; });
-  return times;
+  return list;
 }
 
 std::string Trace::toJson() const {
@@ -113,8 +117,8 @@ std::string Trace::toJson() const {
         // Names of kernels are symbols of the IR: nothing in them needs an escape.
         text += fmt::format(
             "{}{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
-            comma, event.stage == Trace::waiting ? "wait" : step.stages->list[event.stage].kernel,
-            thread, microseconds(event.begin - start), microseconds(event.end - event.begin));
+            comma, nameOf(event, step), thread, microseconds(event.begin - start),
+            microseconds(event.end - event.begin));
         comma = ",\n";
       }
   return text + "\n]}\n";

@@ -52,20 +52,16 @@ private:
   std::vector<Lane> lanes;
 };
 
-// What one kernel took in all stages of all steps.
+// What one kernel takes in all stages of a step.
 struct KernelTime {
-  std::string kernel; // "" for waiting
+  std::string kernel; // "wait" for waiting
   int64_t calls = 0;
   double seconds = 0; // of work, averaged over the threads
   double bytes = 0;   // of weights and cache
   double flops = 0;
 };
-struct KernelTimes {
-  int64_t steps = 0;
-  std::vector<KernelTime> list; // the slowest first
-};
-// Of all steps but the first `known`.
-KernelTimes sumByKernel(const Trace &trace, size_t known = 0);
+// Of an average step but the first `known`, the slowest first.
+std::vector<KernelTime> sumByKernel(const Trace &trace, size_t known = 0);
 
 } // namespace tenon::rt
 

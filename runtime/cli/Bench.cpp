@@ -117,16 +117,15 @@ static double median(std::vector<double> values) {
 
 // One line for each kernel, for a step:
 //   gated_mlp   30 calls   0.912 ms   31.2 %   36.1 GB/s  92 % of memory   21.4 GFLOP/s
-static void printKernels(const KernelTimes &kernels, double streaming) {
+static void printKernels(const std::vector<KernelTime> &kernels, double streaming) {
   double total = 0;
-  for (const KernelTime &kernel : kernels.list)
+  for (const KernelTime &kernel : kernels)
     total += kernel.seconds;
-  for (const KernelTime &kernel : kernels.list) {
-    const double steps = double(kernels.steps), seconds = std::max(kernel.seconds, 1e-9);
+  for (const KernelTime &kernel : kernels) {
+    const double seconds = std::max(kernel.seconds, 1e-12);
     std::string line = fmt::format("    {:<24} {:>4} calls {:>9.3f} ms {:>5.1f} %",
-                                   kernel.kernel.empty() ? "waiting for others" : kernel.kernel,
-                                   static_cast<int64_t>(double(kernel.calls) / steps),
-                                   kernel.seconds / steps * 1e3, 100 * kernel.seconds / total);
+                                   kernel.kernel == "wait" ? "waiting for others" : kernel.kernel,
+                                   kernel.calls, seconds * 1e3, 100 * seconds / total);
     if (kernel.bytes > 0)
       line += fmt::format(" {:>8.1f} GB/s {:>4.0f} % of memory", kernel.bytes / seconds / 1e9,
                           100 * kernel.bytes / seconds / streaming);
@@ -137,14 +136,14 @@ static void printKernels(const KernelTimes &kernels, double streaming) {
   }
 }
 
-static Json describeKernels(const KernelTimes &kernels) {
+static Json describeKernels(const std::vector<KernelTime> &kernels) {
   Json list = Json::array();
-  for (const KernelTime &kernel : kernels.list)
-    list.push_back({{"kernel", kernel.kernel.empty() ? "wait" : kernel.kernel},
-                    {"calls", kernel.calls / std::max<int64_t>(kernels.steps, 1)},
-                    {"ms", kernel.seconds / double(std::max<int64_t>(kernels.steps, 1)) * 1e3},
-                    {"bytes", kernel.bytes / double(std::max<int64_t>(kernels.steps, 1))},
-                    {"flops", kernel.flops / double(std::max<int64_t>(kernels.steps, 1))}});
+  for (const KernelTime &kernel : kernels)
+    list.push_back({{"kernel", kernel.kernel},
+                    {"calls", kernel.calls},
+                    {"ms", kernel.seconds * 1e3},
+                    {"bytes", kernel.bytes},
+                    {"flops", kernel.flops}});
   return list;
 }
 
@@ -158,7 +157,8 @@ public:
       streaming = std::max(streaming, weights() / engine.secondsToStreamWeights());
   }
 
-  void prefill(int tokens, const std::vector<double> &rates, const KernelTimes &kernels) {
+  void prefill(int tokens, const std::vector<double> &rates,
+               const std::vector<KernelTime> &kernels) {
     if (!json)
       print(
           fmt::format("prefill {:>6} tokens             {:>10.1f} tok/s\n", tokens, median(rates)));
@@ -166,12 +166,10 @@ public:
   }
 
   void decode(int depth, int batch, int steps, const std::vector<double> &rates,
-              const KernelTimes &kernels) {
+              const std::vector<KernelTime> &kernels) {
     const double stepRate = median(rates) / batch;
     weightRate = std::max(weightRate, stepRate * weights());
-    const double position = double(compiled.cache.layers) * compiled.cache.heads *
-                            double(compiled.cache.key_bytes + compiled.cache.value_bytes) /
-                            TENON_BLOCK_TOKENS;
+    const double position = static_cast<double>(KvPool::positionBytes(compiled.cache));
     const double bytes = weights() + position * batch * (depth + steps / 2.0);
     if (!json)
       print(fmt::format("decode  depth {:>6}, batch {:>3}    {:>10.1f} tok/s   memory: {:.1f} of "
@@ -213,7 +211,7 @@ private:
     return list;
   }
 
-  void add(Json &list, Json entry, const KernelTimes &kernels) {
+  void add(Json &list, Json entry, const std::vector<KernelTime> &kernels) {
     if (operations && json)
       entry["ops"] = describeKernels(kernels);
     else if (operations)

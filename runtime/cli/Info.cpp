@@ -14,10 +14,6 @@
 
 namespace tenon::rt {
 
-static int64_t bytesPerToken(const tenon_cache_layout &cache) {
-  return cache.layers * cache.heads * (cache.key_bytes + cache.value_bytes) / TENON_BLOCK_TOKENS;
-}
-
 static Json describe(const Program &program) {
   const tenon_compiled &compiled = program.compiled();
   Json info = Json::parse(program.meta().json);
@@ -28,7 +24,7 @@ static Json describe(const Program &program) {
     sections[std::string(section.name, strnlen(section.name, sizeof section.name))] = section.bytes;
   info["vocab"] = compiled.vocab;
   info["weight_bytes"] = compiled.weight_bytes;
-  info["kv_bytes_per_token"] = bytesPerToken(compiled.cache);
+  info["kv_bytes_per_token"] = KvPool::positionBytes(compiled.cache);
   info["sections"] = sections;
   info["variants"] = variants;
   try {

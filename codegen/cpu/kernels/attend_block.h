@@ -213,7 +213,7 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
         store(queries + d * Queries + i, pairUp(load(queries + 2 * d * Queries + i),
                                                 load(queries + (2 * d + 1) * Queries + i)));
   int64_t lowest = positions[0], highest = positions[rows - 1];
-  int64_t begin = s.window ? most(0, lowest - s.window + 1) : 0, end = highest + 1;
+  int64_t begin = firstVisible(s, lowest), end = highest + 1;
 
   for (int64_t first = begin / Keys * Keys; first < end; first += Keys) {
     Step step = {cache, blocks, head, first, begin, end, {nullptr, nullptr}, {0, 0}};

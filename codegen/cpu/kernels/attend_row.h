@@ -76,7 +76,7 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
   int64_t width = tk_value_dim(s.head_dim, s.value_dim), valueDim = tk_round_up(width, 16);
   int64_t position = lastVisible(s, batch, row);
-  int64_t first = s.window ? most(0, position - s.window + 1) : 0;
+  int64_t first = firstVisible(s, position);
   Cache cache = {(char *)pool, keyBlockCount(s, env), s.kv_heads, s.head_dim, s.kv_dtype,
                  width,        s.values_in_keys};
   float *q = (float *)env->scratch;
@@ -344,8 +344,7 @@ struct Spans {
   const tenon_env *env;
 
   __attribute__((always_inline)) int64_t first(int64_t row) const {
-    int64_t position = lastVisible(s, *env->batch, row);
-    return s.window ? most(0, position - s.window + 1) / TK_SPAN : 0;
+    return firstVisible(s, lastVisible(s, *env->batch, row)) / TK_SPAN;
   }
   // Of one head.
   __attribute__((always_inline)) int64_t count(int64_t row) const {

@@ -55,6 +55,11 @@ TK_INLINE int64_t lastVisible(const tk_attention_shape &s, const tenon_batch &ba
                                     : batch.positions[token];
 }
 
+// The first position that a token sees whose last is `last`.
+TK_INLINE int64_t firstVisible(const tk_attention_shape &s, int64_t last) {
+  return s.window ? most(0, last - s.window + 1) : 0;
+}
+
 // Writes one head's row (f32) of `dim` elements at a position of a sequence.
 TK_INLINE void appendRow(const Cache &cache, char *blockRows, int64_t position, const float *x,
                          int64_t dim) {

@@ -78,6 +78,23 @@ TK_INLINE void loadCodes(int32_t format, const uint8_t *group, int part, ILanes 
   }
 }
 
+// acc + what the codes of group g give: their integer products `low` and `high`, one for each half
+// where halves have scales of their own, else the whole in `low`.
+TK_INLINE FLanes addScaled(int32_t format, FLanes acc, ILanes low, ILanes high,
+                           const GroupScales &scales, const CodeRow &x, int64_t g) {
+  float scale = x.scale[g];
+  acc = acc + __builtin_convertvector(low, FLanes) * (scales.low * scale);
+  if (!tk_has_halves(format))
+    return tk_has_min(format) ? acc + scales.min * x.scaledSum[g] : acc;
+  acc = acc + __builtin_convertvector(high, FLanes) * (scales.high * scale);
+  if (tk_has_min(format)) {
+    float unit = scale * (-1.0f / 128); // of corrections: scale · Σ code of a half
+    acc = acc + scales.min * (unit * (float)x.correction[g]);
+    acc = acc + scales.highMin * (unit * (float)x.correction2[g]);
+  }
+  return acc;
+}
+
 // acc + the products of group g.
 TK_INLINE FLanes addGroup(int32_t format, FLanes acc, const ILanes *w, const GroupScales &scales,
                           const CodeRow &x, int64_t g) {
@@ -94,21 +111,7 @@ TK_INLINE FLanes addGroup(int32_t format, FLanes acc, const ILanes *w, const Gro
     low = dotBiased(w, codes, x.correction[g]);
     high = dotBiased(w + 4, codes + 16, halves ? x.correction2[g] : 0);
   }
-  float scale = x.scale[g];
-  if (halves) {
-    acc = acc + __builtin_convertvector(low, FLanes) * (scales.low * scale);
-    acc = acc + __builtin_convertvector(high, FLanes) * (scales.high * scale);
-    if (tk_has_min(format)) {
-      float unit = scale * (-1.0f / 128); // of corrections: scale · Σ code of a half
-      acc = acc + scales.min * (unit * (float)x.correction[g]);
-      acc = acc + scales.highMin * (unit * (float)x.correction2[g]);
-    }
-    return acc;
-  }
-  acc = acc + __builtin_convertvector(low + high, FLanes) * (scales.low * scale);
-  if (tk_has_min(format))
-    acc = acc + scales.min * x.scaledSum[g];
-  return acc;
+  return addScaled(format, acc, halves ? low : low + high, high, scales, x, g);
 }
 
 // One row.
@@ -187,24 +190,11 @@ TK_INLINE void addGroups(int32_t format, const UnpackedGroup *w, int64_t g, int6
       }
     }
 #pragma unroll
-    for (int r = 0; r < Rows; ++r) {
-      float scale = x[r].scale[g];
+    for (int r = 0; r < Rows; ++r)
 #pragma unroll
-      for (int t = 0; t < Tiles; ++t) {
-        const GroupScales &ws = w[t].scales;
-        FLanes &acc = sums[r][t];
-        acc = acc + __builtin_convertvector(dots[0][r][t], FLanes) * (ws.low * scale);
-        if (halves)
-          acc = acc + __builtin_convertvector(dots[1][r][t], FLanes) * (ws.high * scale);
-        if (tk_has_min(format) && halves) {
-          float unit = scale * (-1.0f / 128);
-          acc = acc + ws.min * (unit * (float)x[r].correction[g]);
-          acc = acc + ws.highMin * (unit * (float)x[r].correction2[g]);
-        } else if (tk_has_min(format)) {
-          acc = acc + ws.min * x[r].scaledSum[g];
-        }
-      }
-    }
+      for (int t = 0; t < Tiles; ++t)
+        sums[r][t] = addScaled(format, sums[r][t], dots[0][r][t], dots[halves ? 1 : 0][r][t],
+                               w[t].scales, x[r], g);
   }
 }
 
