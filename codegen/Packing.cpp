@@ -1,5 +1,5 @@
 // The weight packer. Every function addresses one tile by (row, column); the layout's picture is in
-// cpu/kernels/packed_layout.h.
+// kernels/packed_layout.h.
 #include "codegen/Packing.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Packs weight matrices for the CPU kernels (layout: cpu/kernels/packed_layout.h), a tile of 16
+// Packs weight matrices for the CPU kernels (layout: kernels/packed_layout.h), a tile of 16
 // rows at a time, so that the compiler never holds more of a matrix than that:
 //
 //   stored rows ─▶ packTile ─▶ tile bytes ─▶ file          for each 16 rows
@@ -19,7 +19,7 @@
 #ifndef TENON_CODEGEN_PACKING_H
 #define TENON_CODEGEN_PACKING_H
 
-#include "codegen/cpu/kernels/packed_layout.h"
+#include "codegen/kernels/packed_layout.h"
 #include "ir/Storage.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>

@@ -2,7 +2,7 @@
 #ifndef TENON_BENCH_KERNELS_CASES_H
 #define TENON_BENCH_KERNELS_CASES_H
 
-#include "codegen/cpu/kernels/shapes.h"
+#include "codegen/kernels/shapes.h"
 #include "runtime/kernel_abi.h"
 #include <stdint.h>
 

@@ -8,9 +8,9 @@
 #include "codegen/Decomposed.h"
 #include "codegen/Error.h"
 #include "codegen/cpu/KernelBitcode.h"
-#include "codegen/cpu/KernelMatch.h"
 #include "codegen/cpu/KernelSet.h"
 #include "codegen/cpu/Level.h"
+#include "codegen/kernels/KernelMatch.h"
 #include "passes/Remarks.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <map>

@@ -2,7 +2,7 @@
 #ifndef TENON_CODEGEN_CPU_KERNELSET_H
 #define TENON_CODEGEN_CPU_KERNELSET_H
 
-#include "codegen/cpu/KernelMatch.h"
+#include "codegen/kernels/KernelMatch.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <functional>
 

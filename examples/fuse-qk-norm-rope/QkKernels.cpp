@@ -24,8 +24,7 @@ int32_t getStride(sched::StageOp stage, unsigned operand) {
 }
 
 // One or two norms with their rotations, and nothing else.
-std::optional<cpu::KernelMatch> match(sched::StageOp stage, sched::KernelOp kernel,
-                                      bool /*isDecode*/) {
+std::optional<KernelMatch> match(sched::StageOp stage, sched::KernelOp kernel, bool /*isDecode*/) {
   ValueRange results = kernel.getTerminator()->getOperands();
   if (results.empty() || results.size() > 2)
     return std::nullopt;
@@ -60,7 +59,7 @@ std::optional<cpu::KernelMatch> match(sched::StageOp stage, sched::KernelOp kern
   }
   if (operations + 1 != kernel.getBody().front().getOperations().size())
     return std::nullopt;
-  return cpu::makeMatch("qk_norm_rope", shape, io);
+  return makeMatch("qk_norm_rope", shape, io);
 }
 
 } // namespace

@@ -10,8 +10,8 @@
 #ifndef TENON_KERNELS_ISA_H
 #define TENON_KERNELS_ISA_H
 
+#include "codegen/kernels/shapes.h"
 #include "runtime/kernel_abi.h"
-#include "shapes.h"
 #include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>

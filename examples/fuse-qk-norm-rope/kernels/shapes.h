@@ -1,9 +1,9 @@
 // The constants of the plugin's kernels, and the order of their operands. See
-// codegen/cpu/kernels/shapes.h for the conventions.
+// codegen/kernels/shapes.h for the conventions.
 #ifndef QK_SHAPES_H
 #define QK_SHAPES_H
 
-#include "codegen/cpu/kernels/shapes.h"
+#include "codegen/kernels/shapes.h"
 
 // The queries or the keys.
 typedef struct qk_rows {

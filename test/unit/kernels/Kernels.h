@@ -3,7 +3,7 @@
 #ifndef TENON_TEST_KERNELS_KERNELS_H
 #define TENON_TEST_KERNELS_KERNELS_H
 
-#include "codegen/cpu/kernels/shapes.h"
+#include "codegen/kernels/shapes.h"
 #include "runtime/kernel_abi.h"
 #include <gtest/gtest.h>
 #include <ostream>

@@ -1,4 +1,4 @@
-// Finds the CPU kernel that computes a stage.
+// Finds the kernel that computes a stage, for backends that have kernels: cpu and cuda.
 //
 //   sched.kernel body              kernel and shape
 //   rms_norm → linear → add   ─▶   tk_linear {norm: rms, residual: 1, cols: 576, ...}, io = {x, w,
@@ -6,15 +6,15 @@
 //
 // Matching looks at the operations, not at the name of the fusion, so that every fusion that means
 // the same gets the same kernel.
-#ifndef TENON_CODEGEN_CPU_KERNELMATCH_H
-#define TENON_CODEGEN_CPU_KERNELMATCH_H
+#ifndef TENON_CODEGEN_KERNELS_KERNELMATCH_H
+#define TENON_CODEGEN_KERNELS_KERNELMATCH_H
 
 #include "ir/Sched.h"
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace tenon::cpu {
+namespace tenon {
 
 struct KernelMatch {
   std::string function;           // "tk_linear"
@@ -35,6 +35,6 @@ KernelMatch makeMatch(llvm::StringRef function, const Shape &shape, llvm::SmallV
 // Nothing when no kernel computes this body.
 std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp kernel, bool isDecode);
 
-} // namespace tenon::cpu
+} // namespace tenon
 
-#endif // TENON_CODEGEN_CPU_KERNELMATCH_H
+#endif // TENON_CODEGEN_KERNELS_KERNELMATCH_H

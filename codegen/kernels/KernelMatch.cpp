@@ -1,12 +1,12 @@
 // See KernelMatch.h. One matcher for each kernel of kernels/shapes.h, in its order.
-#include "codegen/cpu/KernelMatch.h"
-#include "codegen/cpu/kernels/shapes.h"
+#include "codegen/kernels/KernelMatch.h"
+#include "codegen/kernels/shapes.h"
 #include "runtime/kernel_abi.h"
 
 using namespace mlir;
 using namespace tenon::llm;
 
-namespace tenon::cpu {
+namespace tenon {
 
 namespace {
 
@@ -742,4 +742,4 @@ std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp ker
   return Matcher(stage, kernel, isDecode).run();
 }
 
-} // namespace tenon::cpu
+} // namespace tenon

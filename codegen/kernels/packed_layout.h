@@ -30,8 +30,8 @@
 // 0..255 (a signed code plus 128). Padding has scale and min 0. Values are finite.
 //
 // PLAIN_F32 and PLAIN_F64 are row-major and unpadded: norm weights, biases, frequencies.
-#ifndef TENON_CODEGEN_CPU_PACKED_LAYOUT_H
-#define TENON_CODEGEN_CPU_PACKED_LAYOUT_H
+#ifndef TENON_CODEGEN_KERNELS_PACKED_LAYOUT_H
+#define TENON_CODEGEN_KERNELS_PACKED_LAYOUT_H
 
 #include <stdint.h>
 
@@ -103,4 +103,4 @@ static inline int64_t tk_packed_bytes(int32_t format, int64_t rows, int64_t cols
   return tk_round_up(rows, TK_TILE_ROWS) / TK_TILE_ROWS * tk_tile_bytes(format, cols);
 }
 
-#endif // TENON_CODEGEN_CPU_PACKED_LAYOUT_H
+#endif // TENON_CODEGEN_KERNELS_PACKED_LAYOUT_H

@@ -12,10 +12,10 @@
 //   - a result may lie exactly on an operand of the same kernel (in place) where stated, otherwise
 //   not;
 //   - a kernel of one phase must not read what another kernel of the same stage writes.
-#ifndef TENON_CODEGEN_CPU_SHAPES_H
-#define TENON_CODEGEN_CPU_SHAPES_H
+#ifndef TENON_CODEGEN_KERNELS_SHAPES_H
+#define TENON_CODEGEN_KERNELS_SHAPES_H
 
-#include "packed_layout.h"
+#include "codegen/kernels/packed_layout.h"
 #include "runtime/kernel_abi.h"
 
 enum tk_rows { TK_ROWS_TOKENS = 0, TK_ROWS_SCORED = 1 };
@@ -429,4 +429,4 @@ static inline int64_t tk_rope_attention_scratch(const tk_rope_attention_shape *s
   return tk_attention_scratch(&s->attention);
 }
 
-#endif // TENON_CODEGEN_CPU_SHAPES_H
+#endif // TENON_CODEGEN_KERNELS_SHAPES_H
