@@ -17,7 +17,8 @@ static llvm::DenseMap<Value, tenon_operand> getOperands(sched::ProgramOp program
     llvm::TypeSwitch<Operation *>(&op)
         .Case([&](sched::BufferOp buffer) {
           bool isScored = buffer.getSpace() == sched::Space::scored;
-          operands[buffer] = {isScored ? TENON_AT_SCORED : TENON_AT_TOKENS, *buffer.getOffset(), 0};
+          operands[buffer] = {isScored ? TENON_AT_SCORED : TENON_AT_TOKENS,
+                              int64_t(*buffer.getOffset()), 0};
         })
         .Case([&](sched::ViewOp view) {
           tenon_operand operand = operands.lookup(view.getSource());

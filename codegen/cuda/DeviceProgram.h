@@ -42,7 +42,9 @@ public:
   // Of a phase; empty where the model has none.
   llvm::ArrayRef<DeviceLaunch> getLaunches(llvm::StringRef phase) const {
     auto found = phases.find(phase);
-    return found == phases.end() ? llvm::ArrayRef<DeviceLaunch>() : found->second;
+    if (found == phases.end())
+      return {};
+    return found->second;
   }
 
 private:
