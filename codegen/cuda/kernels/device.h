@@ -2,7 +2,7 @@
 // nvcc, sm_80 and later, no CUDA headers) and the SIMT emulator of the tests (device_emulated.h,
 // any C++17 compiler).
 //
-//   TK_DEVICE            before every function of a kernel
+//   TK_DEVICE            before every function of a kernel; TK_METHOD before those of a struct
 //   TK_UNROLL            before a loop over registers; its bounds fold once the shape is constant
 //   TK_SPECIALISE(name, function, Shape, threads, words)
 //                        an entry `name` that calls function(shape, args) with a constant shape,

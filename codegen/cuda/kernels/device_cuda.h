@@ -3,6 +3,7 @@
 #define TENON_CODEGEN_CUDA_KERNELS_DEVICE_CUDA_H
 
 #define TK_DEVICE static __device__ __forceinline__
+#define TK_METHOD __device__ __forceinline__
 #define TK_UNROLL _Pragma("unroll")
 
 // The shape is a constant of the compiler's, so that it folds into the inlined function.

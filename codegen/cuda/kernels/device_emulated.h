@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define TK_DEVICE static inline
+#define TK_METHOD inline
 #define TK_UNROLL
 
 #define TK_SPECIALISE(name, function, Shape, threads, words)                                       \

@@ -1,0 +1,534 @@
+// Attention of one row (decode, and whatever has no kernel of tiles): a block takes the queries of
+// one kv head's group, up to 32, over its share of the context's spans. K and V are read once for
+// all of them.
+//
+//   span by span:  scores[q][j] = scale · q · k[j]     in shared memory
+//                  max, factor = exp(old max - max), p = exp(score - max), sum = sum · factor + Σ p
+//                  acc[q] = acc[q] · factor + Σ_j p[j] v[j]     in registers
+//
+// The shares of a row, and the order in which they are merged, depend on the row's own length and
+// on the shape: so do its bits.
+//
+// Eight warps score 32 keys of a span each. Sums over values are shared out by columns and, where
+// those are few, by positions; what several warps have of one column is added at the end.
+#ifndef TENON_CODEGEN_CUDA_KERNELS_ATTEND_SPLIT_H
+#define TENON_CODEGEN_CUDA_KERNELS_ATTEND_SPLIT_H
+
+#include "attention_cut.h"
+#include "cache.h"
+
+namespace tk {
+
+TK_DEVICE float negativeInfinity() { return bitsToFloat(0xff800000u); }
+
+// The bias of a key for a query of one head, whose row of the table is given.
+TK_DEVICE float scoreBias(const tk_attention_shape &s, const float *row, int32_t key,
+                          int32_t query) {
+  int32_t entry = key + s.bias_origin - (s.bias == TK_BIAS_DISTANCE ? query : 0);
+  return row[entry < 0 ? 0 : entry < s.bias_length ? entry : s.bias_length - 1];
+}
+
+// What a block works on.
+struct Split {
+  const tk_attention_shape &s;
+  const tk_split_cut &cut;
+  KeyRows rows;
+  const float *bias;        // of query 0; null: none
+  int32_t queries;          // of this block, at most 8 · octets
+  int32_t position;         // of the token
+  int32_t begin, end;       // the positions that it sees
+  uint32_t *queryWords;     // [8 octets][pitch]: floats, or the upper parts and then the lower ones
+  float *scores;            // [8 octets][results]
+  float *max, *sum, *factor; // [8 octets]
+
+  TK_METHOD bool sees(int32_t key) const { return key >= begin && key < end; }
+
+  // Element d of query i. In 16 bits it is the sum of two parts.
+  TK_METHOD void setQuery(int32_t i, int32_t d, float value) const {
+    value *= s.scale;
+    if (!tk_attention_uses_mma(s)) {
+      ((float *)queryWords)[i * cut.pitch + d] = value;
+      return;
+    }
+    uint16_t upper = toShort(s.kv_dtype, value);
+    uint16_t *at = (uint16_t *)(queryWords + i * cut.pitch) + d;
+    at[0] = upper;
+    at[8 * cut.octets * cut.pitch * 2] = toShort(s.kv_dtype, value - fromShort(s.kv_dtype, upper));
+  }
+};
+
+TK_DEVICE void multiplyShort(int32_t dtype, float (&c)[4], const uint32_t (&a)[4],
+                             const uint32_t (&b)[2]) {
+  if (dtype == TENON_BF16)
+    mmaBf16(c, a, b);
+  else
+    mmaHalf(c, a, b);
+}
+
+// ── softmax ────────────────────────────────────────────────────────────────────────────────────
+
+// Four weights as the tensor cores take them: pairs of their upper parts, pairs of the lower ones.
+TK_DEVICE Words4 splitWeights(int32_t dtype, const float (&p)[4]) {
+  uint16_t upper[4], lower[4];
+  TK_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    upper[i] = toShort(dtype, p[i]);
+    lower[i] = toShort(dtype, p[i] - fromShort(dtype, upper[i]));
+  }
+  return {{pack(upper[0], upper[1]), pack(upper[2], upper[3]), pack(lower[0], lower[1]),
+           pack(lower[2], lower[3])}};
+}
+
+// Scores become weights in place, 4 positions of a query by one lane; a warp for each query.
+TK_DEVICE void weighSpan(const Split &w, int32_t span) {
+  const tk_attention_shape &s = w.s;
+  for (int32_t q = warp(); q < w.queries; q += TK_SPLIT_WARPS) {
+    float score[2][4], largest = negativeInfinity();
+    TK_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      int32_t at = 4 * (lane() + 32 * half);
+      Words4 raw = loadWords4(w.scores + q * w.cut.results + at);
+      TK_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        int32_t key = span * TK_SPAN + at + i;
+        float x = bitsToFloat(raw.w[i]);
+        if (s.softcap != 0)
+          x = s.softcap * hyperbolicTangent(x / s.softcap);
+        if (s.bias && w.sees(key))
+          x += scoreBias(s, w.bias + q * s.bias_length, key, w.position);
+        score[half][i] = w.sees(key) ? x : negativeInfinity();
+        largest = score[half][i] > largest ? score[half][i] : largest;
+      }
+    }
+    for (int mask = 16; mask; mask /= 2) {
+      float other = shuffleXor(largest, mask);
+      largest = other > largest ? other : largest;
+    }
+    float old = w.max[q];
+    largest = old > largest ? old : largest;
+    float total = 0;
+    TK_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float p[4];
+      TK_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        p[i] = exponential(score[half][i] - largest);
+        total += p[i];
+      }
+      Words4 weights = {{floatToBits(p[0]), floatToBits(p[1]), floatToBits(p[2]),
+                         floatToBits(p[3])}};
+      if (tk_attention_uses_mma(s))
+        weights = splitWeights(s.kv_dtype, p);
+      storeWords4(w.scores + q * w.cut.results + 4 * (lane() + 32 * half), weights);
+    }
+    for (int mask = 16; mask; mask /= 2)
+      total += shuffleXor(total, mask);
+    syncWarp(); // all have read the old maximum
+    if (lane() == 0) {
+      float factor = exponential(old - largest);
+      w.factor[q] = factor;
+      w.sum[q] = w.sum[q] * factor + total;
+      w.max[q] = largest;
+    }
+  }
+}
+
+// ── by tensor cores ────────────────────────────────────────────────────────────────────────────
+
+// A = 16 keys × 16 elements, B = the elements of 8 queries. Lane 4 g + t reads elements 8 t .. 8 t
+// + 7 of each 32 of keys g and g + 8: two steps, in which both operands have k in that order.
+struct TensorSums {
+  const Split &w;
+  // Columns 64 · slice + 8 g + {2 i, 2 i + 1} of queries 8 n + {2 t, 2 t + 1}.
+  float acc[2][4][4][4]; // [slice][n][i]
+
+  TK_METHOD int32_t slices() const { return tk_divide_up(w.rows.cache.valueDim, 64); }
+  // Warps that share the columns; the others share the positions.
+  TK_METHOD int32_t across() const {
+    return slices() >= 8 ? 8 : slices() >= 4 ? 4 : slices() >= 2 ? 2 : 1;
+  }
+  TK_METHOD int32_t parts() const { return TK_SPLIT_WARPS / across(); }
+  TK_METHOD int32_t part() const { return warp() / across(); }
+  TK_METHOD bool hasPart() const { return true; }
+
+  TK_METHOD void clear() {
+    TK_UNROLL
+    for (int slice = 0; slice < 2; ++slice)
+      TK_UNROLL
+    for (int n = 0; n < 4; ++n)
+      TK_UNROLL
+    for (int i = 0; i < 4; ++i)
+      TK_UNROLL
+    for (int j = 0; j < 4; ++j)
+      acc[slice][n][i][j] = 0;
+  }
+
+  TK_METHOD void scoreSpan(int32_t span) const {
+    const tk_attention_shape &s = w.s;
+    int32_t g = lane() / 4, t = lane() % 4, first = span * TK_SPAN + 32 * warp();
+    if (first >= w.end || first + 32 <= w.begin)
+      return;
+    const char *key[2][2];
+    TK_UNROLL
+    for (int m = 0; m < 2; ++m)
+      TK_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      int32_t position = first + 16 * m + 8 * half + g;
+      key[m][half] = w.sees(position) ? w.rows.key(position) : nullptr;
+    }
+    float c[2][4][4] = {};
+    TK_UNROLL
+    for (int32_t chunk = 0; chunk < s.head_dim; chunk += 32) {
+      int32_t d = chunk + 8 * t;
+      Words4 k[2][2];
+      TK_UNROLL
+      for (int m = 0; m < 2; ++m)
+        TK_UNROLL
+      for (int half = 0; half < 2; ++half)
+        k[m][half] = key[m][half] && d < s.head_dim ? loadWords4(key[m][half] + 2 * d) : Words4{};
+      TK_UNROLL
+      for (int n = 0; n < w.cut.octets; ++n) {
+        const uint32_t *q = w.queryWords + (8 * n + g) * w.cut.pitch + d / 2;
+        Words4 parts[2] = {loadWords4(q), loadWords4(q + 8 * w.cut.octets * w.cut.pitch)};
+        TK_UNROLL
+        for (int m = 0; m < 2; ++m)
+          TK_UNROLL
+        for (int i = 0; i < 4; i += 2) {
+          uint32_t a[4] = {k[m][0].w[i], k[m][1].w[i], k[m][0].w[i + 1], k[m][1].w[i + 1]};
+          TK_UNROLL
+          for (int part = 0; part < 2; ++part) {
+            uint32_t b[2] = {parts[part].w[i], parts[part].w[i + 1]};
+            multiplyShort(s.kv_dtype, c[m][n], a, b);
+          }
+        }
+      }
+    }
+    TK_UNROLL
+    for (int m = 0; m < 2; ++m)
+      TK_UNROLL
+    for (int n = 0; n < w.cut.octets; ++n)
+      TK_UNROLL
+    for (int j = 0; j < 4; ++j)
+      w.scores[(8 * n + 2 * t + j % 2) * w.cut.results + 32 * warp() + 16 * m + 8 * (j / 2) + g] =
+          c[m][n][j];
+  }
+
+  // A = 16 columns × 16 positions, B = the weights of 8 queries. Lane 4 g + t reads columns 8 g ..
+  // 8 g + 7 of each 64 of positions 4 t .. 4 t + 3, of which it makes pairs of positions.
+  TK_METHOD void addSpan(int32_t span) {
+    const tk_attention_shape &s = w.s;
+    int32_t g = lane() / 4, t = lane() % 4, firstSlice = warp() % across();
+    TK_UNROLL
+    for (int n = 0; n < w.cut.octets; ++n) {
+      float factors[2] = {w.factor[8 * n + 2 * t], w.factor[8 * n + 2 * t + 1]};
+      TK_UNROLL
+      for (int slice = 0; slice < 2; ++slice)
+        TK_UNROLL
+      for (int i = 0; i < 4; ++i)
+        TK_UNROLL
+      for (int j = 0; j < 4; ++j)
+        acc[slice][n][i][j] *= factors[j % 2];
+    }
+    int32_t length = TK_SPAN / parts();
+#pragma unroll 2
+    for (int32_t at = part() * length; at < (part() + 1) * length; at += 16) {
+      int32_t position = span * TK_SPAN + at;
+      if (position >= w.end || position + 16 <= w.begin)
+        continue;
+      const char *value[4];
+      TK_UNROLL
+      for (int r = 0; r < 4; ++r)
+        value[r] =
+            w.sees(position + 4 * t + r) ? w.rows.value(position + 4 * t + r) : nullptr;
+      TK_UNROLL
+      for (int slice = 0; slice < 2; ++slice) {
+        if (slice * across() >= slices()) // no warp has so many
+          break;
+        int32_t d = 64 * (firstSlice + slice * across()) + 8 * g;
+        Words4 v[4];
+        TK_UNROLL
+        for (int r = 0; r < 4; ++r)
+          v[r] = value[r] && d < w.rows.cache.valueDim ? loadWords4(value[r] + 2 * d) : Words4{};
+        TK_UNROLL
+        for (int n = 0; n < w.cut.octets; ++n) {
+          Words4 p = loadWords4(w.scores + (8 * n + g) * w.cut.results + at + 4 * t);
+          TK_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            uint32_t a[4] = {lowHalves(v[0].w[i], v[1].w[i]), highHalves(v[0].w[i], v[1].w[i]),
+                             lowHalves(v[2].w[i], v[3].w[i]), highHalves(v[2].w[i], v[3].w[i])};
+            uint32_t upper[2] = {p.w[0], p.w[1]}, lower[2] = {p.w[2], p.w[3]};
+            multiplyShort(s.kv_dtype, acc[slice][n][i], a, upper);
+            multiplyShort(s.kv_dtype, acc[slice][n][i], a, lower);
+          }
+        }
+      }
+    }
+  }
+
+  // visit(query, column, sum)
+  template <class Visit> TK_METHOD void each(Visit visit) const {
+    int32_t g = lane() / 4, t = lane() % 4, firstSlice = warp() % across();
+    TK_UNROLL
+    for (int slice = 0; slice < 2; ++slice)
+      TK_UNROLL
+    for (int n = 0; n < w.cut.octets; ++n)
+      TK_UNROLL
+    for (int i = 0; i < 4; ++i)
+      TK_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      int32_t q = 8 * n + 2 * t + j % 2;
+      int32_t d = 64 * (firstSlice + slice * across()) + 8 * g + 2 * i + j / 2;
+      if (q < w.queries && firstSlice + slice * across() < slices() && d < w.rows.cache.valueDim)
+        visit(q, d, acc[slice][n][i][j]);
+    }
+  }
+};
+
+// ── in floats ──────────────────────────────────────────────────────────────────────────────────
+
+// Any type and width, 8 queries: a thread scores one key, and sums up to 4 columns, 256 apart.
+struct FloatSums {
+  const Split &w;
+  float acc[4][8];
+
+  // Threads that share the columns; the others share the positions.
+  TK_METHOD int32_t across() const {
+    int32_t threads = tk_divide_up(w.rows.cache.valueDim, 32) * 32;
+    return threads < 32 * TK_SPLIT_WARPS ? threads : 32 * TK_SPLIT_WARPS;
+  }
+  TK_METHOD int32_t parts() const { return 32 * TK_SPLIT_WARPS / across(); }
+  TK_METHOD int32_t part() const { return threadIndex() / across(); }
+  TK_METHOD bool hasPart() const { return part() < parts(); }
+
+  TK_METHOD void clear() {
+    TK_UNROLL
+    for (int slice = 0; slice < 4; ++slice)
+      TK_UNROLL
+    for (int q = 0; q < 8; ++q)
+      acc[slice][q] = 0;
+  }
+
+  TK_METHOD void scoreSpan(int32_t span) const {
+    const tk_attention_shape &s = w.s;
+    int32_t position = span * TK_SPAN + threadIndex();
+    if (!w.sees(position))
+      return;
+    const char *key = w.rows.key(position);
+    const float *queries = (const float *)w.queryWords;
+    float c[8] = {};
+    if (s.kv_dtype == TENON_F32 && s.head_dim % 4 == 0 && (uintptr_t)key % 16 == 0) {
+      for (int32_t d = 0; d < s.head_dim; d += 4) {
+        Words4 k = loadWords4(key + 4 * d);
+        TK_UNROLL
+        for (int q = 0; q < 8; ++q) {
+          Words4 x = loadWords4(queries + q * w.cut.pitch + d);
+          TK_UNROLL
+          for (int i = 0; i < 4; ++i)
+            c[q] += bitsToFloat(x.w[i]) * bitsToFloat(k.w[i]);
+        }
+      }
+    } else {
+      for (int32_t d = 0; d < s.head_dim; ++d) {
+        float k = loadElement(s.kv_dtype, key, d);
+        TK_UNROLL
+        for (int q = 0; q < 8; ++q)
+          c[q] += queries[q * w.cut.pitch + d] * k;
+      }
+    }
+    TK_UNROLL
+    for (int q = 0; q < 8; ++q)
+      w.scores[q * w.cut.results + threadIndex()] = c[q];
+  }
+
+  TK_METHOD void addSpan(int32_t span) {
+    if (!hasPart())
+      return;
+    int32_t valueDim = w.rows.cache.valueDim, column = threadIndex() % across();
+    TK_UNROLL
+    for (int slice = 0; slice < 4; ++slice)
+      TK_UNROLL
+    for (int q = 0; q < 8; ++q)
+      acc[slice][q] *= w.factor[q];
+    int32_t length = tk_divide_up(TK_SPAN, parts()), from = part() * length;
+    int32_t to = from + length < TK_SPAN ? from + length : TK_SPAN;
+    for (int32_t j = from; j < to; ++j) {
+      int32_t position = span * TK_SPAN + j;
+      if (!w.sees(position))
+        continue;
+      const char *value = w.rows.value(position);
+      TK_UNROLL
+      for (int slice = 0; slice < 4; ++slice) {
+        if (256 * slice >= valueDim)
+          break;
+        int32_t d = column + 256 * slice;
+        float v = d < valueDim ? loadElement(w.s.kv_dtype, value, d) : 0;
+        TK_UNROLL
+        for (int q = 0; q < 8; ++q)
+          acc[slice][q] += w.scores[q * w.cut.results + j] * v;
+      }
+    }
+  }
+
+  template <class Visit> TK_METHOD void each(Visit visit) const {
+    TK_UNROLL
+    for (int slice = 0; slice < 4; ++slice)
+      TK_UNROLL
+    for (int q = 0; q < 8; ++q) {
+      int32_t d = threadIndex() % across() + 256 * slice;
+      if (q < w.queries && d < w.rows.cache.valueDim)
+        visit(q, d, acc[slice][q]);
+    }
+  }
+};
+
+// ── a block ────────────────────────────────────────────────────────────────────────────────────
+
+// The softmax's denominator: a sink is one more score.
+TK_DEVICE float addSink(const float *sinks, int64_t head, float max, float sum) {
+  return sinks ? sum + exponential(sinks[head] - max) : sum;
+}
+TK_DEVICE float divided(float sum, float total) { return total == 0 ? 0 : sum / total; }
+
+// The spans that a row sees.
+struct Spans {
+  int32_t first, count;
+};
+TK_DEVICE Spans spansOf(const tk_attention_shape &s, int32_t last) {
+  int32_t first = firstVisible(s, last) / TK_SPAN;
+  return {first, last < 0 ? 0 : last / TK_SPAN - first + 1};
+}
+
+TK_DEVICE float *partialOf(const tk_attention_shape &s, const tk_split_cut &cut,
+                           const tk_args &args, int64_t row, int64_t share, int64_t head) {
+  return (float *)args.workspace +
+         ((row * cut.splits + share) * s.heads + head) * tk_split_floats(s);
+}
+
+// Shares first, first + step, ... of the row's spans.
+template <class Sums>
+TK_DEVICE void attendShares(const Split &w, const AttentionOperands &io, const tk_args &args,
+                            int64_t row, int64_t firstHead, Spans spans, int32_t first,
+                            int32_t step) {
+  const tk_attention_shape &s = w.s;
+  const tk_split_cut &cut = w.cut;
+  int32_t valueDim = w.rows.cache.valueDim;
+  Sums sums = {w, {}};
+  for (int32_t share = first; share < cut.splits; share += step) {
+    if (share >= spans.count && cut.splits > 1)
+      return;
+    sync();
+    for (int32_t q = threadIndex(); q < 8 * cut.octets; q += threadCount()) {
+      w.max[q] = negativeInfinity();
+      w.sum[q] = 0;
+    }
+    sums.clear();
+    for (int32_t i = share; i < spans.count; i += cut.splits) {
+      sync();
+      sums.scoreSpan(spans.first + i);
+      sync();
+      weighSpan(w, spans.first + i);
+      sync();
+      sums.addSpan(spans.first + i);
+    }
+    sync();
+    auto emit = [&](int32_t q, int32_t d, float value) {
+      int64_t head = firstHead + q;
+      if (cut.splits > 1)
+        partialOf(s, cut, args, row, share, head)[d] = value;
+      else
+        io.out[row * s.out_stride + head * valueDim + d] =
+            divided(value, addSink(io.sinks, head, w.max[q], w.sum[q]));
+    };
+    if (sums.parts() == 1) {
+      sums.each(emit);
+    } else {
+      for (int32_t part = 0; part < sums.parts(); ++part) {
+        if (sums.part() == part)
+          sums.each([&](int32_t q, int32_t d, float value) {
+            float *at = w.scores + q * cut.results + d;
+            *at = part ? *at + value : value;
+          });
+        sync();
+      }
+      for (int32_t i = threadIndex(); i < w.queries * valueDim; i += threadCount())
+        emit(i / valueDim, i % valueDim, w.scores[i / valueDim * cut.results + i % valueDim]);
+    }
+    if (cut.splits > 1)
+      for (int32_t q = threadIndex(); q < w.queries; q += threadCount()) {
+        float *partial = partialOf(s, cut, args, row, share, firstHead + q);
+        partial[valueDim] = w.max[q];
+        partial[valueDim + 1] = w.sum[q];
+      }
+  }
+}
+
+// prepare(split, row, head, first query's head, appends) gives the queries to split.setQuery, and,
+// if asked to, appends the row's own key and value.
+template <class Prepare>
+TK_DEVICE void attendSplit(const tk_attention_shape &s, const AttentionOperands &io,
+                           const tk_args &args, Prepare prepare) {
+  const tenon_batch &batch = *args.batch;
+  tk_split_cut cut = tk_cut_split(s);
+  int32_t row = (int32_t)blockY(), x = (int32_t)blockX(), pieces = s.kv_heads * cut.runs;
+  int32_t run = x % cut.runs, head = x / cut.runs % s.kv_heads, first = x / pieces;
+  int32_t step = (int32_t)gridX() / pieces;
+  int32_t last = lastVisible(s, batch, row), queries = cut.group - 8 * cut.octets * run;
+  Spans spans = spansOf(s, last);
+  if (cut.splits > 1 && first >= spans.count)
+    return;
+  int64_t firstHead = head * cut.group + 8 * cut.octets * run;
+  uint32_t *words = (uint32_t *)shared();
+  float *scores = (float *)(words + cut.queryWords);
+  float *max = scores + 8 * cut.octets * cut.results;
+  Split w = {s,
+             cut,
+             io.rowsOf(s, args, batch.sequence_of[row], head),
+             io.bias ? io.bias + firstHead * s.bias_length : nullptr,
+             queries < 8 * cut.octets ? queries : 8 * cut.octets,
+             batch.positions[row],
+             firstVisible(s, last),
+             last + 1,
+             words,
+             scores,
+             max,
+             max + 8 * cut.octets,
+             max + 16 * cut.octets};
+  for (int32_t i = threadIndex(); i < cut.queryWords; i += threadCount())
+    words[i] = 0;
+  sync();
+  prepare(w, row, head, firstHead, spans.count && (spans.count - 1) % cut.splits % step == first);
+  if (tk_attention_uses_mma(s))
+    attendShares<TensorSums>(w, io, args, row, firstHead, spans, first, step);
+  else
+    attendShares<FloatSums>(w, io, args, row, firstHead, spans, first, step);
+}
+
+// One head of one row: its shares in order.
+TK_DEVICE void mergeShares(const tk_attention_shape &s, const AttentionOperands &io,
+                           const tk_args &args) {
+  tk_split_cut cut = tk_cut_split(s);
+  int64_t row = blockY(), head = blockX();
+  int32_t valueDim = valueDimOf(s), count = spansOf(s, lastVisible(s, *args.batch, row)).count;
+  count = count < cut.splits ? count : cut.splits;
+  const float *partials = partialOf(s, cut, args, row, 0, head);
+  int64_t stride = (int64_t)s.heads * tk_split_floats(s);
+  float max = negativeInfinity(), total = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    float x = partials[i * stride + valueDim];
+    max = x > max ? x : max;
+  }
+  for (int32_t i = 0; i < count; ++i)
+    total += partials[i * stride + valueDim + 1] *
+             exponential(partials[i * stride + valueDim] - max);
+  total = addSink(io.sinks, head, max, total);
+  for (int32_t d = threadIndex(); d < valueDim; d += threadCount()) {
+    float sum = 0;
+    for (int32_t i = 0; i < count; ++i)
+      sum += partials[i * stride + d] * exponential(partials[i * stride + valueDim] - max);
+    io.out[row * s.out_stride + head * valueDim + d] = divided(sum, total);
+  }
+}
+
+} // namespace tk
+
+#endif // TENON_CODEGEN_CUDA_KERNELS_ATTEND_SPLIT_H

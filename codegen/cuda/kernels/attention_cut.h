@@ -1,0 +1,78 @@
+// How attention's work is cut into blocks: what plans (host) and kernels (device) both must know.
+//
+//   split:  one row, one kv head, one run of its group's queries, one of `splits` shares of the
+//           spans: share i has spans i, i + splits, ... of those that the row sees
+//   tile:   64 (token, head of the group) pairs of one kv head
+#ifndef TENON_CODEGEN_CUDA_KERNELS_ATTENTION_CUT_H
+#define TENON_CODEGEN_CUDA_KERNELS_ATTENTION_CUT_H
+
+#include "codegen/kernels/shapes.h"
+
+#ifdef __CUDACC__
+#define TK_BOTH static inline __host__ __device__
+#else
+#define TK_BOTH static inline
+#endif
+
+// Warps of a block of the split kernel.
+#define TK_SPLIT_WARPS 8
+// Blocks that fill a large device, about.
+#define TK_DEVICE_BLOCKS 264
+
+TK_BOTH int32_t tk_divide_up(int32_t a, int32_t b) { return (a + b - 1) / b; }
+
+// Whether keys and values are multiplied by the tensor cores, in the cache's own 16-bit type: rows
+// are read 16 bytes at a time.
+TK_BOTH bool tk_attention_uses_mma(const tk_attention_shape &s) {
+  return s.kv_dtype != TENON_F32 && s.head_dim % 8 == 0 && s.value_dim % 8 == 0;
+}
+
+struct tk_split_cut {
+  int32_t group;   // queries of a kv head
+  int32_t octets;  // of queries that a block takes
+  int32_t runs;    // of octets in a group
+  int32_t splits;  // shares of the spans
+  int32_t pitch;   // words from one query to the next in shared memory
+  int32_t results; // floats from one query's scores, or its results, to the next
+  int32_t queryWords;
+  int32_t sharedBytes;
+};
+
+TK_BOTH tk_split_cut tk_cut_split(const tk_attention_shape &s) {
+  tk_split_cut c = {};
+  bool mma = tk_attention_uses_mma(s);
+  int32_t valueDim = s.value_dim ? s.value_dim : s.head_dim;
+  c.group = s.heads / s.kv_heads;
+  int32_t octets = tk_divide_up(c.group, 8);
+  c.octets = !mma || octets == 1 ? 1 : octets == 2 ? 2 : 4;
+  c.runs = tk_divide_up(octets, c.octets);
+  c.splits = 1;
+  if (s.decode && s.keys != TK_KEYS_TOKENS) {
+    c.splits = 8;
+    while (c.splits < 64 && c.splits * s.kv_heads * c.runs < TK_DEVICE_BLOCKS)
+      c.splits *= 2;
+    // No more than there can be spans; of the memory's length nothing is known.
+    int32_t spans = tk_divide_up(s.context, TK_SPAN);
+    if (s.window && (!s.context || s.window / TK_SPAN + 2 < spans))
+      spans = s.window / TK_SPAN + 2;
+    if (spans && spans < c.splits && s.keys == TK_KEYS_CONTEXT)
+      c.splits = spans;
+  }
+  // Tensor cores: two 16-bit parts of each query, rows 16 banks apart. Otherwise floats.
+  c.pitch = mma ? tk_divide_up(s.head_dim / 2, 32) * 32 + 16 : tk_divide_up(s.head_dim, 4) * 4;
+  c.queryWords = 8 * c.octets * c.pitch * (mma ? 2 : 1);
+  c.results = TK_SPAN + 4;
+  // Where warps share the positions of wide values, their sums meet there.
+  if (mma && valueDim > TK_SPAN && valueDim <= 64 * (TK_SPLIT_WARPS - 1))
+    c.results = valueDim + 4;
+  // Queries, scores; maxima, sums, factors.
+  c.sharedBytes = 4 * (c.queryWords + 8 * c.octets * (c.results + 3));
+  return c;
+}
+
+// A result of one share for one query: sums, then their maximum and total.
+TK_BOTH int32_t tk_split_floats(const tk_attention_shape &s) {
+  return (s.value_dim ? s.value_dim : s.head_dim) + 2;
+}
+
+#endif // TENON_CODEGEN_CUDA_KERNELS_ATTENTION_CUT_H

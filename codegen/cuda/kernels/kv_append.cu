@@ -1,0 +1,28 @@
+// tk_kv_append: k and v of every token into the paged cache.
+#include "cache.h"
+
+TK_DEVICE void tk_kv_append(const tk_kv_append_shape &s, const tk_args &args) {
+  using namespace tk;
+  const tenon_batch &batch = *args.batch;
+  int32_t valueDim = s.value_dim ? s.value_dim : s.head_dim;
+  Cache cache = {(char *)args.io[s.values_in_keys ? 1 : 2],
+                 s.memory ? args.memory_blocks : args.cache_blocks,
+                 s.kv_heads,
+                 s.head_dim,
+                 valueDim,
+                 s.kv_dtype,
+                 s.values_in_keys != 0};
+  int64_t token = blockY();
+  int32_t position = batch.positions[token];
+  int64_t block = blocksOf(batch, batch.sequence_of[token])[position / TENON_BLOCK_TOKENS];
+  int64_t slot = position % TENON_BLOCK_TOKENS;
+  const float *k = (const float *)args.io[0] + token * s.k_stride;
+  int64_t first = blockX() * threadCount() + threadIndex(), step = gridX() * threadCount();
+  for (int64_t i = first; i < s.kv_heads * s.head_dim; i += step)
+    storeElement(s.kv_dtype, cache.key(i / s.head_dim, block, slot), i % s.head_dim, k[i]);
+  if (s.values_in_keys)
+    return;
+  const float *v = (const float *)args.io[1] + token * s.v_stride;
+  for (int64_t i = first; i < s.kv_heads * valueDim; i += step)
+    storeElement(s.kv_dtype, cache.value(i / valueDim, block, slot), i % valueDim, v[i]);
+}

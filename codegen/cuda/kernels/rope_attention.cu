@@ -1,0 +1,51 @@
+// tk_rope_attention (decode): rotates q and k, appends k and v, attends. The block that reads the
+// last span appends first; several that do so for one kv head write the same bytes.
+#include "attend_split.h"
+#include "rotate.h"
+
+namespace tk {
+
+TK_DEVICE AttentionOperands operandsOf(const tk_rope_attention_shape &s, const tk_args &args) {
+  int32_t next = 5;
+  AttentionOperands io = {(const float *)args.io[0], args.io[4], nullptr, nullptr, nullptr,
+                          nullptr,                   nullptr};
+  io.bias = s.attention.bias ? (const float *)args.io[next++] : nullptr;
+  io.sinks = s.attention.sinks ? (const float *)args.io[next++] : nullptr;
+  io.out = (float *)args.io[next];
+  return io;
+}
+
+} // namespace tk
+
+TK_DEVICE void tk_rope_attention_split(const tk_rope_attention_shape &s, const tk_args &args) {
+  using namespace tk;
+  const tk_attention_shape &base = s.attention;
+  AttentionOperands io = operandsOf(s, args);
+  attendSplit(
+      base, io, args,
+      [&](const Split &w, int64_t row, int64_t head, int64_t firstHead, bool appends) {
+        const Cache &cache = w.rows.cache;
+        const float *angles = (const float *)args.io[3] + row * s.angles_stride;
+        const float *q = io.q + row * base.q_stride + firstHead * base.head_dim;
+        int32_t pieces = base.head_dim - s.rotary_dim / 2;
+        for (int32_t i = threadIndex(); i < w.queries * pieces; i += threadCount())
+          rotatePiece(s.style, s.rotary_dim, q + i / pieces * base.head_dim, angles, i % pieces,
+                      [&](int32_t d, float value) { w.setQuery(i / pieces, d, value); });
+        if (!appends)
+          return;
+        const float *k = (const float *)args.io[1] + row * s.k_stride + head * base.head_dim;
+        const float *v = (const float *)args.io[2] + row * s.v_stride + head * cache.valueDim;
+        int64_t block = w.rows.table[w.position / TENON_BLOCK_TOKENS];
+        char *key = cache.key(head, block, w.position % TENON_BLOCK_TOKENS);
+        char *value = cache.value(head, block, w.position % TENON_BLOCK_TOKENS);
+        for (int32_t i = threadIndex(); i < pieces; i += threadCount())
+          rotatePiece(s.style, s.rotary_dim, k, angles, i,
+                      [&](int32_t d, float x) { storeElement(cache.dtype, key, d, x); });
+        for (int32_t d = threadIndex(); d < cache.valueDim; d += threadCount())
+          storeElement(cache.dtype, value, d, v[d]);
+      });
+}
+
+TK_DEVICE void tk_rope_attention_merge(const tk_rope_attention_shape &s, const tk_args &args) {
+  tk::mergeShares(s.attention, tk::operandsOf(s, args), args);
+}
