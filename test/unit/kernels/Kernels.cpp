@@ -1,4 +1,5 @@
 #include "Kernels.h"
+#include "CudaKernels.h"
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
@@ -28,6 +29,7 @@ const std::vector<Level> &availableLevels() {
       result.push_back({"avx512", TENON_FOR_EACH_KERNEL(AVX512)});
     if (__builtin_cpu_supports("avx512bf16"))
       result.push_back({"avx512bf16", TENON_FOR_EACH_KERNEL(AVX512BF16)});
+    result.push_back(emulatedCudaLevel());
     return result;
   }();
   return levels;
@@ -119,6 +121,8 @@ int matmulAnswer = 0;
 
 void runKernel(tenon_kernel *kernel, const void *shape, std::vector<const void *> io,
                const Batch &batch, int threads, int64_t scratchBytes, bool withMatmul) {
+  ASSERT_NE(kernel, nullptr) << "this level has no such kernel";
+  io.resize(TK_MAX_IO); // CUDA kernels get all of them
   constexpr int64_t Guard = 256;
   Team team;
   tenon_services services = {barrier, withMatmul ? matmul : nullptr, nullptr};

@@ -1,0 +1,138 @@
+#include "CudaKernels.h"
+#include "Kernels.h"
+#include "test/emulator/Emulator.h"
+#include "test/emulator/Memory.h"
+#include <algorithm>
+#include <cstring>
+
+#if __has_include("codegen/cuda/kernels/plan_elementwise.h")
+#include "codegen/cuda/kernels/plan_elementwise.h"
+#endif
+#if __has_include("codegen/cuda/kernels/plan_products.h")
+#include "codegen/cuda/kernels/plan_products.h"
+#endif
+#if __has_include("codegen/cuda/kernels/plan_attention.h")
+#include "codegen/cuda/kernels/plan_attention.h"
+#endif
+
+using namespace tenon;
+
+namespace {
+
+// What the compiler knows from the phase: shapes tell it, or else the batch.
+bool isDecode(const tk_linear_shape &s, const tenon_batch &) { return !s.matmul; }
+bool isDecode(const tk_gated_mlp_shape &s, const tenon_batch &) { return !s.matmul; }
+bool isDecode(const tk_attention_shape &s, const tenon_batch &) { return s.decode; }
+bool isDecode(const tk_rope_attention_shape &s, const tenon_batch &) { return s.attention.decode; }
+template <typename Shape> bool isDecode(const Shape &, const tenon_batch &batch) {
+  return batch.tokens == batch.sequences;
+}
+
+struct Call {
+  CudaKernel *kernel;
+  const void *shape;
+  const tk_args &args;
+};
+
+void runLaunch(const tk_launch &launch, const void *shape, const tk_args &args, int64_t rows) {
+  CudaKernel *kernel = findCudaKernel(launch.function);
+  ASSERT_NE(kernel, nullptr) << launch.function << " is not in cuda_kernels.cpp";
+  emulator::Grid grid;
+  grid.name = launch.function;
+  grid.columns = launch.columns;
+  if (launch.rows_per_block)
+    grid.rows = (rows + launch.rows_per_block - 1) / launch.rows_per_block;
+  grid.threads = launch.threads;
+  grid.sharedBytes = launch.shared_bytes;
+  // Whose turn it is must not matter: every launch is run in another order than the last.
+  static uint64_t launches = 0;
+  emulator::Schedule schedule = {emulator::Order(launches % 3), launches};
+  ++launches;
+  Call call = {kernel, shape, args};
+  std::string error = emulator::run(
+      grid,
+      [](const void *parameters) {
+        auto *call = static_cast<const Call *>(parameters);
+        call->kernel(call->shape, call->args);
+      },
+      &call, schedule);
+  EXPECT_EQ(error, "");
+}
+
+// A tenon_kernel: thread 0 does it all.
+template <auto plan, typename Shape>
+void runPlan(const void *shape, void *const *io, const tenon_env *env) {
+  if (env->thread != 0)
+    return;
+  const Shape &s = *static_cast<const Shape *>(shape);
+  const tenon_batch &batch = *env->batch;
+  tk_launch launches[TK_MAX_LAUNCHES] = {};
+  int count = plan(s, isDecode(s, batch), launches);
+  ASSERT_TRUE(count > 0 && count <= TK_MAX_LAUNCHES);
+  auto rowsOf = [&](const tk_launch &launch) {
+    return int64_t(launch.rows == TK_ROWS_SCORED ? batch.scored : batch.tokens);
+  };
+  int64_t bytes = 0;
+  for (int i = 0; i < count; ++i)
+    bytes = std::max(bytes, launches[i].workspace_bytes +
+                                launches[i].workspace_row_bytes * rowsOf(launches[i]));
+  emulator::GuardedBytes workspace(size_t(bytes), 256, true);
+  std::memset(workspace.begin(), 0xff, workspace.size());
+
+  tk_args args = {};
+  std::copy_n(io, TK_MAX_IO, args.io);
+  args.batch = env->batch;
+  args.cache_blocks = env->cache_blocks;
+  args.memory_blocks = env->memory_blocks;
+  args.workspace = workspace.begin();
+  for (int i = 0; i < count; ++i) {
+    const tk_launch &launch = launches[i];
+    int64_t rows = rowsOf(launch);
+    if (rows > 0 && rows >= launch.least_rows && (!launch.most_rows || rows <= launch.most_rows))
+      runLaunch(launch, shape, args, rows);
+  }
+  EXPECT_EQ(workspace.overwritten(), nullptr) << "written outside of the workspace";
+}
+
+} // namespace
+
+Level emulatedCudaLevel() {
+  Level level = {};
+  level.name = "cuda";
+#define PLAN(name, Shape) level.tk_##name = runPlan<tk_plan_##name, Shape>;
+#if __has_include("codegen/cuda/kernels/plan_elementwise.h")
+  PLAN(embedding, tk_embedding_shape)
+  PLAN(norm, tk_norm_shape)
+  PLAN(add_norm, tk_norm_shape)
+  PLAN(add, tk_binary_shape)
+  PLAN(mul, tk_binary_shape)
+  PLAN(activation, tk_unary_shape)
+  PLAN(scale, tk_unary_shape)
+  PLAN(softcap, tk_unary_shape)
+  PLAN(shift, tk_unary_shape)
+  PLAN(clamp, tk_clamp_shape)
+  PLAN(copy, tk_unary_shape)
+  PLAN(softmax, tk_unary_shape)
+  PLAN(normalise, tk_unary_shape)
+  PLAN(top_k, tk_top_k_shape)
+  PLAN(gather_columns, tk_slots_shape)
+  PLAN(combine, tk_slots_shape)
+  PLAN(join_heads, tk_heads_shape)
+  PLAN(slice_heads, tk_heads_shape)
+  PLAN(gather_rows, tk_unary_shape)
+#endif
+#if __has_include("codegen/cuda/kernels/plan_products.h")
+  PLAN(linear, tk_linear_shape)
+  PLAN(gated_mlp, tk_gated_mlp_shape)
+  PLAN(expert_linear, tk_expert_linear_shape)
+#endif
+#if __has_include("codegen/cuda/kernels/plan_attention.h")
+  PLAN(rope_angles, tk_rope_angles_shape)
+  PLAN(rope, tk_rope_shape)
+  PLAN(kv_append, tk_kv_append_shape)
+  PLAN(attention, tk_attention_shape)
+  PLAN(rope_attention, tk_rope_attention_shape)
+#endif
+#undef PLAN
+  return level;
+}

@@ -1,0 +1,64 @@
+// Every CUDA kernel as ordinary code for the emulator, with a shape that is no constant. Compiled
+// with calls before every access (test/emulator/Races.h).
+#include "CudaKernels.h"
+#include "codegen/cuda/kernels/device.h"
+#include <cstring>
+
+#if __has_include("codegen/cuda/kernels/elementwise.cu")
+#include "codegen/cuda/kernels/elementwise.cu"
+#include "codegen/cuda/kernels/embedding.cu"
+#include "codegen/cuda/kernels/norm.cu"
+#include "codegen/cuda/kernels/routing.cu"
+#define ELEMENTWISE(X)                                                                             \
+  X(tk_embedding, tk_embedding_shape)                                                              \
+  X(tk_add, tk_binary_shape)                                                                       \
+  X(tk_mul, tk_binary_shape)                                                                       \
+  X(tk_activation, tk_unary_shape)                                                                 \
+  X(tk_scale, tk_unary_shape)                                                                      \
+  X(tk_softcap, tk_unary_shape)                                                                    \
+  X(tk_shift, tk_unary_shape)                                                                      \
+  X(tk_clamp, tk_clamp_shape)                                                                      \
+  X(tk_copy, tk_unary_shape)                                                                       \
+  X(tk_gather_rows, tk_unary_shape)                                                                \
+  X(tk_gather_columns, tk_slots_shape)                                                             \
+  X(tk_combine, tk_slots_shape)                                                                    \
+  X(tk_join_heads, tk_heads_shape)                                                                 \
+  X(tk_slice_heads, tk_heads_shape)                                                                \
+  X(tk_norm, tk_norm_shape)                                                                        \
+  X(tk_add_norm, tk_norm_shape)                                                                    \
+  X(tk_softmax, tk_unary_shape)                                                                    \
+  X(tk_normalise, tk_unary_shape)                                                                  \
+  X(tk_top_k, tk_top_k_shape)
+#else
+#define ELEMENTWISE(X)
+#endif
+
+#if __has_include("codegen/cuda/kernels/linear.cu")
+#include "codegen/cuda/kernels/linear.cu"
+#define PRODUCTS(X)
+#else
+#define PRODUCTS(X)
+#endif
+
+#if __has_include("codegen/cuda/kernels/attention.cu")
+#include "codegen/cuda/kernels/attention.cu"
+#include "codegen/cuda/kernels/kv_append.cu"
+#include "codegen/cuda/kernels/rope.cu"
+#include "codegen/cuda/kernels/rope_attention.cu"
+#define ATTENTION(X)
+#else
+#define ATTENTION(X)
+#endif
+
+CudaKernel *findCudaKernel(const char *name) {
+#define FIND(function, Shape)                                                                      \
+  if (!std::strcmp(name, #function))                                                               \
+    return [](const void *shape, const tk_args &args) {                                            \
+      function(*static_cast<const Shape *>(shape), args);                                          \
+    };
+  ELEMENTWISE(FIND)
+  PRODUCTS(FIND)
+  ATTENTION(FIND)
+#undef FIND
+  return nullptr;
+}
