@@ -255,7 +255,10 @@ Action addPlan(CLI::App &app) {
         return device.takeError();
       plan->device.emplace(std::move(*device));
     }
-    (arguments->json ? printJson : printText)(*plan, *arguments);
+    if (arguments->json)
+      printJson(*plan, *arguments);
+    else
+      printText(*plan, *arguments);
     return llvm::Error::success();
   };
 }

@@ -24,25 +24,38 @@ struct Row {
   int (*plan)(llvm::ArrayRef<uint8_t>, int, tk_launch *);
 };
 
-#define KERNEL(name, shape)                                                                        \
-  Row { "tk_" #name, #shape, planShape<shape, tk_plan_##name> }
+// clang-format off
+#define KERNEL(name, shape) {"tk_" #name, #shape, planShape<shape, tk_plan_##name>}
 constexpr Row rows[] = {
-    KERNEL(embedding, tk_embedding_shape), KERNEL(linear, tk_linear_shape),
-    KERNEL(gated_mlp, tk_gated_mlp_shape), KERNEL(expert_linear, tk_expert_linear_shape),
-    KERNEL(top_k, tk_top_k_shape),         KERNEL(gather_columns, tk_slots_shape),
-    KERNEL(combine, tk_slots_shape),       KERNEL(join_heads, tk_heads_shape),
-    KERNEL(slice_heads, tk_heads_shape),   KERNEL(norm, tk_norm_shape),
-    KERNEL(add_norm, tk_norm_shape),       KERNEL(rope_angles, tk_rope_angles_shape),
-    KERNEL(rope, tk_rope_shape),           KERNEL(kv_append, tk_kv_append_shape),
-    KERNEL(attention, tk_attention_shape), KERNEL(rope_attention, tk_rope_attention_shape),
-    KERNEL(activation, tk_unary_shape),    KERNEL(scale, tk_unary_shape),
-    KERNEL(softcap, tk_unary_shape),       KERNEL(shift, tk_unary_shape),
-    KERNEL(copy, tk_unary_shape),          KERNEL(softmax, tk_unary_shape),
-    KERNEL(normalise, tk_unary_shape),     KERNEL(gather_rows, tk_unary_shape),
-    KERNEL(clamp, tk_clamp_shape),         KERNEL(add, tk_binary_shape),
+    KERNEL(embedding, tk_embedding_shape),
+    KERNEL(linear, tk_linear_shape),
+    KERNEL(gated_mlp, tk_gated_mlp_shape),
+    KERNEL(top_k, tk_top_k_shape),
+    KERNEL(gather_columns, tk_slots_shape),
+    KERNEL(combine, tk_slots_shape),
+    KERNEL(join_heads, tk_heads_shape),
+    KERNEL(slice_heads, tk_heads_shape),
+    KERNEL(norm, tk_norm_shape),
+    KERNEL(add_norm, tk_norm_shape),
+    KERNEL(rope_angles, tk_rope_angles_shape),
+    KERNEL(rope, tk_rope_shape),
+    KERNEL(kv_append, tk_kv_append_shape),
+    KERNEL(attention, tk_attention_shape),
+    KERNEL(rope_attention, tk_rope_attention_shape),
+    KERNEL(activation, tk_unary_shape),
+    KERNEL(scale, tk_unary_shape),
+    KERNEL(softcap, tk_unary_shape),
+    KERNEL(shift, tk_unary_shape),
+    KERNEL(copy, tk_unary_shape),
+    KERNEL(softmax, tk_unary_shape),
+    KERNEL(normalise, tk_unary_shape),
+    KERNEL(gather_rows, tk_unary_shape),
+    KERNEL(clamp, tk_clamp_shape),
+    KERNEL(add, tk_binary_shape),
     KERNEL(mul, tk_binary_shape),
 };
 #undef KERNEL
+// clang-format on
 
 } // namespace
 

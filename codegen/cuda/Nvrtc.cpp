@@ -76,7 +76,9 @@ llvm::Expected<std::string> compileWithNvrtc(const std::string &source,
   auto cleanup = llvm::scope_exit([&] { nvrtc->destroy(&program); });
 
   bool isPtx = architecture.starts_with("compute_");
-  std::string flags[] = {("--gpu-architecture=" + architecture).str(), "--std=c++17",
+  std::string flags[] = {("--gpu-architecture=" + architecture).str(),
+                         "--std=c++17",
+                         "--device-as-default-execution-space",
                          "-I" + options.deviceFolder,
                          "-I" + options.deviceFolder + "/codegen/cuda/kernels",
                          "-I" + options.deviceFolder + "/codegen/cuda/kernels/nvrtc"};
