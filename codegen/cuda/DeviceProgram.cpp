@@ -2,8 +2,7 @@
 #include "codegen/cuda/DeviceProgram.h"
 #include "codegen/Error.h"
 #include "codegen/ProgramEmitter.h"
-#include "codegen/cuda/LaunchPlan.h"
-#include "codegen/kernels/KernelMatch.h"
+#include "passes/Remarks.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -54,27 +53,42 @@ llvm::Error DeviceProgram::addProgram(sched::ProgramOp program) {
   for (auto stage : program.getOps<sched::StageOp>()) {
     auto kernel =
         SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
-    std::optional<KernelMatch> match = matchKernel(stage, kernel, isDecode);
-    std::optional<LaunchPlan> plan;
-    if (match)
-      plan = planLaunches(match->function, match->shape, isDecode);
-    if (!plan)
+    std::optional<Planned> planned = planStage(stage, kernel, isDecode);
+    if (!planned)
       return refused("--target cuda: no kernel computes @" + kernel.getSymName() +
                      "; --target cpu runs it as its meaning");
-    if (match->io.size() > TENON_LAUNCH_OPERANDS)
-      return refused("--target cuda: @" + kernel.getSymName() + " has " + Twine(match->io.size()) +
+    const auto &[match, plan] = *planned;
+    if (match.io.size() > TENON_LAUNCH_OPERANDS)
+      return refused("--target cuda: @" + kernel.getSymName() + " has " + Twine(match.io.size()) +
                      " operands, more than " + Twine(TENON_LAUNCH_OPERANDS));
-    for (const tk_launch &launch : plan->launches) {
+    for (const tk_launch &launch : plan.launches) {
       DeviceLaunch made;
-      made.kernel = getKernel({"", plan->shapeType, match->shape, launch}, stage.getKernel());
+      made.kernel = getKernel({"", plan.shapeType, match.shape, launch}, stage.getKernel());
       made.stage = number;
-      for (unsigned operand : match->io)
+      for (unsigned operand : match.io)
         made.operands.push_back(operands.lookup(stage.getOperand(operand)));
       launches.push_back(std::move(made));
     }
     ++number;
   }
   return llvm::Error::success();
+}
+
+std::optional<DeviceProgram::Planned>
+DeviceProgram::planStage(sched::StageOp stage, sched::KernelOp kernel, bool isDecode) {
+  for (const std::shared_ptr<DeviceKernelSet> &set : getDeviceKernelSets())
+    if (std::optional<KernelMatch> match = set->match(stage, kernel, isDecode)) {
+      emitPassed(stage, "cuda-kernels",
+                 kernel.getSymName() + " by " + match->function + " of " + set->name);
+      if (!llvm::is_contained(sets, set))
+        sets.push_back(set);
+      LaunchPlan plan = set->plan(*match, isDecode);
+      return Planned{std::move(*match), std::move(plan)};
+    }
+  if (std::optional<KernelMatch> match = matchKernel(stage, kernel, isDecode))
+    if (std::optional<LaunchPlan> plan = planLaunches(match->function, match->shape, isDecode))
+      return Planned{std::move(*match), std::move(*plan)};
+  return std::nullopt;
 }
 
 int32_t DeviceProgram::getKernel(DeviceKernel kernel, StringRef stage) {

@@ -10,7 +10,7 @@
 #ifndef TENON_CODEGEN_CUDA_DEVICEPROGRAM_H
 #define TENON_CODEGEN_CUDA_DEVICEPROGRAM_H
 
-#include "codegen/cuda/kernels/launch.h"
+#include "codegen/cuda/DeviceKernelSet.h"
 #include "ir/Sched.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -39,6 +39,8 @@ public:
   static llvm::Expected<DeviceProgram> build(mlir::ModuleOp module);
 
   llvm::ArrayRef<DeviceKernel> getKernels() const { return kernels; }
+  // The sets of plugins whose kernels are used.
+  llvm::ArrayRef<std::shared_ptr<DeviceKernelSet>> getSets() const { return sets; }
   // Of a phase; empty where the model has none.
   llvm::ArrayRef<DeviceLaunch> getLaunches(llvm::StringRef phase) const {
     auto found = phases.find(phase);
@@ -48,13 +50,21 @@ public:
   }
 
 private:
+  struct Planned {
+    KernelMatch match;
+    LaunchPlan plan;
+  };
+
   llvm::Error addProgram(sched::ProgramOp program);
+  // How a stage is computed; nothing when no kernel does.
+  std::optional<Planned> planStage(sched::StageOp stage, sched::KernelOp kernel, bool isDecode);
   int32_t getKernel(DeviceKernel kernel, llvm::StringRef stage);
 
   std::vector<DeviceKernel> kernels;
   llvm::StringMap<int32_t> known; // by function and shape
   llvm::StringMap<int32_t> symbols;
   llvm::StringMap<std::vector<DeviceLaunch>> phases;
+  std::vector<std::shared_ptr<DeviceKernelSet>> sets;
 };
 
 } // namespace tenon::cuda
