@@ -1,5 +1,5 @@
 // Rows of activations, normed and in the form that weights of a format are multiplied with
-// (product_shape.h). A block prepares a row, each warp the span with its own number.
+// (product_shape.h). A block prepares a row; its warps share the spans: warp w has w, w + warps ...
 #ifndef TENON_CODEGEN_CUDA_KERNELS_PREPARE_H
 #define TENON_CODEGEN_CUDA_KERNELS_PREPARE_H
 
@@ -38,34 +38,49 @@ TK_DEVICE Eight loadEight(const float *x, int64_t c, int64_t cols) {
   return e;
 }
 
-// Calls f(first column, step, inside) for this lane's runs of 8 columns of this warp's span. All lanes of a
+// Calls f(span) for the spans of this warp.
+template <class F> TK_DEVICE void forEachSpan(int64_t cols, F f) {
+  for (int64_t span = warp(); span < tk_spans(cols); span += warps())
+    f(span);
+}
+
+// Calls f(first column, step, inside) for this lane's runs of 8 columns of a span. All lanes of a
 // step take part together; the steps of some lanes may lie behind the span, where `inside` is
 // false.
-template <class F> TK_DEVICE void forEachRun(int64_t cols, F f) {
-  int64_t first = warp() * tk_span_steps(cols);
-  int64_t end = least(first + tk_span_steps(cols), tk_steps(cols));
-  for (int64_t s = first; s < end; s += 8) {
+template <class F> TK_DEVICE void forEachRun(int64_t cols, int64_t span, F f) {
+  int64_t end = tk_span_end(cols, span);
+  for (int64_t s = span * tk_span_steps(cols); s < end; s += 8) {
     int64_t step = s + lane() / 4;
     f(step * TK_GROUP + 8 * (lane() % 4), step, step < end);
   }
 }
 
-// `space` has two floats for each warp.
+// `space` has two floats for each span.
 TK_DEVICE NormOfRow measureRow(const Prologue &p, const float *x, float *space) {
   if (p.norm == TK_NORM_NONE)
     return {0, 1};
   return measure(p.norm, p.eps, p.cols, [&](auto f, int pass) {
-    float sum = 0;
-    forEachRun(p.cols, [&](int64_t c, int64_t, bool inside) {
-      if (!inside)
-        return;
-      Eight e = loadEight(x, c, p.cols);
-      TK_UNROLL
-      for (int i = 0; i < 8; ++i)
-        if (c + i < p.cols)
-          sum += f(e.v[i]);
+    float *sums = space + pass * tk_spans(p.cols);
+    forEachSpan(p.cols, [&](int64_t span) {
+      float sum = 0;
+      forEachRun(p.cols, span, [&](int64_t c, int64_t, bool inside) {
+        if (!inside)
+          return;
+        Eight e = loadEight(x, c, p.cols);
+        TK_UNROLL
+        for (int i = 0; i < 8; ++i)
+          if (c + i < p.cols)
+            sum += f(e.v[i]);
+      });
+      sum = warpSum(sum);
+      if (lane() == 0)
+        sums[span] = sum;
     });
-    return blockSum(sum, space + pass * warps());
+    sync();
+    float sum = 0;
+    for (int64_t span = 0; span < tk_spans(p.cols); ++span)
+      sum += sums[span];
+    return sum;
   });
 }
 
@@ -164,22 +179,23 @@ TK_DEVICE uint32_t halfFactor(int32_t bits) {
   return uint32_t(bits == 0 ? 127 : exponent > 227 ? 227 : exponent) << 23;
 }
 
-// Writes this warp's span of a row, which is row `at` of a panel of Rows rows.
+// Writes a span of a row, which is row `at` of a panel of Rows rows; by one warp.
 template <int Rows>
-TK_DEVICE void prepareSpan(const Prologue &p, NormOfRow n, const float *x, char *panel, int at) {
+TK_DEVICE void prepareSpan(const Prologue &p, NormOfRow n, const float *x, int64_t span,
+                           char *panel, int at) {
   const int64_t bytes = tk_step_bytes(p.format, p.parts) * Rows;
   float factor = 1;
   if (p.format == TK_F16) {
     int32_t bits = 0;
-    forEachRun(p.cols, [&](int64_t c, int64_t, bool inside) {
+    forEachRun(p.cols, span, [&](int64_t c, int64_t, bool inside) {
       int32_t other = inside ? largestBits(loadNormed(p, n, x, c)) : 0;
       bits = other > bits ? other : bits;
     });
     factor = bitsToFloat(halfFactor(largestOfLanes(bits, 32)));
     if (lane() == 0)
-      ((float *)(panel + tk_steps(p.cols) * bytes))[warp() * Rows + at] = 1.0f / factor;
+      ((float *)(panel + tk_steps(p.cols) * bytes))[span * Rows + at] = 1.0f / factor;
   }
-  forEachRun(p.cols, [&](int64_t c, int64_t step, bool inside) {
+  forEachRun(p.cols, span, [&](int64_t c, int64_t step, bool inside) {
     Eight e = {};
     if (inside)
       e = loadNormed(p, n, x, c);
@@ -210,7 +226,9 @@ TK_DEVICE void prepareRow(const Prologue &p, const float *x, char *panels, int64
   NormOfRow n = measureRow(p, x, (float *)shared());
   char *panel = panels + row / TK_PANEL_ROWS * TK_PANEL_ROWS *
                              tk_prepared_bytes(p.format, p.parts, p.cols);
-  prepareSpan<TK_PANEL_ROWS>(p, n, x, panel, int(row % TK_PANEL_ROWS));
+  forEachSpan(p.cols, [&](int64_t span) {
+    prepareSpan<TK_PANEL_ROWS>(p, n, x, span, panel, int(row % TK_PANEL_ROWS));
+  });
 }
 
 } // namespace tk

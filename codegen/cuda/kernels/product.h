@@ -1,13 +1,13 @@
 // Products of prepared rows with pairs of tiles, in three shapes:
 //
-//   one    one row: the block prepares it in shared memory. A warp for each span of K
-//   few    up to 32 rows, prepared in the workspace. A warp for each span of K
+//   one    one row: the block prepares it in shared memory. Its warps share the spans of K
+//   few    up to 32 rows, prepared in the workspace. The same
 //   many   a block has 4 pairs (128 outputs) and 64 rows, which pass through shared memory; a warp
 //          has one pair and half of the rows, and all of K
 //
-//              K: span 0   span 1   ...                 rows 0-31    rows 32-63
-//   pair      [ warp 0 | warp 1 | ... ] ─▶ Σ in     pair 0  warp 0      warp 1
-//                                          order    pair 1  warp 2      warp 3   ...
+//              K: span 0   span 1   ...                        rows 0-31    rows 32-63
+//   pair      [ warp 0 | warp 1 | ... ] ─▶ Σ in order    pair 0   warp 0       warp 1
+//                                                        pair 1   warp 2       warp 3   ...
 //
 // What a pair is, and what becomes of its results, is the caller's (`Pairs`).
 #ifndef TENON_CODEGEN_CUDA_KERNELS_PRODUCT_H
@@ -31,10 +31,11 @@ TK_DEVICE Pairs<Gated, QuarterOf, Store> makePairs(int64_t count, QuarterOf quar
   return {count, quarter, store};
 }
 
-// Adds up steps first .. end - 1 of the span of a warp. `panel` begins at step 0.
+// Adds up a span. `panel` begins at step 0.
 template <int Rows, int Panels>
-TK_DEVICE void addSpan(const Prologue &p, const Quarter &q, int64_t first, int64_t end, Panel panel,
+TK_DEVICE void addSpan(const Prologue &p, const Quarter &q, int64_t span, Panel panel,
                        Sums<Panels> &sums) {
+  const int64_t first = span * tk_span_steps(p.cols), end = tk_span_end(p.cols, span);
   const int64_t bytes = tk_step_bytes(p.format, p.parts) * Rows;
   auto at = [&](int64_t step) -> Panel { return {panel.step + step * bytes, panel.stride}; };
   if (tk_is_quantised(p.format)) {
@@ -83,32 +84,39 @@ TK_DEVICE float unscale(const Prologue &p, const char *panel, int64_t span, int 
   return ((const float *)(panel + steps))[span * Rows + at];
 }
 
-// The results of one panel: every span's warp leaves its sums in `space` [spans][Rows][32], and
-// the block adds them up. All warps have arrived when it returns, not all have read.
-template <int Rows, class P>
-TK_DEVICE void finishSpans(const Prologue &p, const float (&c)[2][4], const char *panel,
-                           float *space, int64_t firstRow, int64_t rows, int64_t pair,
-                           const P &pairs) {
+// Leaves the sums of a span of some panels in `space` [spans][Panels · Rows][32].
+template <int Rows, int Panels>
+TK_DEVICE void leaveSums(const Prologue &p, const Sums<Panels> &sums, Panel panel, int64_t span,
+                         float *space) {
   const int g = lane() / 4, t = lane() % 4;
   constexpr int Each = Rows == 1 ? 1 : 2;
-  if (Rows > 1 || t == 0) {
+  if (Rows == 1 && t > 0)
+    return;
+  TK_UNROLL
+  for (int i = 0; i < Panels; ++i) {
     TK_UNROLL
     for (int e = 0; e < Each; ++e) {
       int at = Rows == 1 ? 0 : 2 * t + e;
-      float factor = unscale<Rows>(p, panel, warp(), at);
+      float factor = unscale<Rows>(p, panel.step + i * panel.stride, span, at);
       TK_UNROLL
       for (int j = 0; j < 4; ++j)
-        space[(warp() * Rows + at) * 32 + 4 * g + j] = c[j / 2][j % 2 * 2 + e] * factor;
+        space[((span * Panels + i) * Rows + at) * 32 + 4 * g + j] =
+            sums.c[i][j / 2][j % 2 * 2 + e] * factor;
     }
   }
-  sync();
+}
+
+// The block adds up the spans of `rows` of `spaceRows` rows, the first of which is firstRow.
+template <class P>
+TK_DEVICE void foldSums(const Prologue &p, const float *space, int spaceRows, int64_t firstRow,
+                        int64_t rows, int64_t pair, const P &pairs) {
   constexpr int Outputs = P::Gated ? 16 : 32;
-  int64_t count = least((int64_t)Rows, rows - firstRow) * Outputs;
+  int64_t count = least((int64_t)spaceRows, rows) * Outputs;
   for (int i = threadIndex(); i < count; i += threadCount()) {
     int at = i / Outputs, output = i % Outputs;
     float v = 0, up = 0;
-    for (int s = 0; s < warps(); ++s) {
-      const float *of = space + (s * Rows + at) * 32 + output;
+    for (int64_t span = 0; span < tk_spans(p.cols); ++span) {
+      const float *of = space + (span * spaceRows + at) * 32 + output;
       v += of[0];
       if (P::Gated)
         up += of[16];
@@ -119,65 +127,65 @@ TK_DEVICE void finishSpans(const Prologue &p, const float (&c)[2][4], const char
 
 // ── one row ────────────────────────────────────────────────────────────────────────────────────
 
-// Shared memory: the row, then what finishSpans needs, twice (used alternately), then two floats
-// for each warp.
+// Row `row` at x, times pairs firstPair, firstPair + step ... Shared memory: the row; [2][spans][32]
+// sums, of which pairs use one half and the other by turns; two floats for each span.
 template <class P>
 TK_DEVICE void multiplyOne(const Prologue &p, const float *x, int64_t row, int64_t firstPair,
                            int64_t step, const P &pairs) {
-  char *panel = shared();
-  float *space = (float *)(panel + tk_prepared_bytes(p.format, p.parts, p.cols));
-  NormOfRow n = measureRow(p, x, space + 2 * 32 * warps());
-  prepareSpan<1>(p, n, x, panel, 0);
-  syncWarp(); // a warp reads its own span only
-  int64_t first = warp() * tk_span_steps(p.cols);
-  int64_t end = least(first + tk_span_steps(p.cols), tk_steps(p.cols));
+  const int64_t spans = tk_spans(p.cols);
+  const Panel panel = {shared(), 0};
+  float *space = (float *)(shared() + tk_prepared_bytes(p.format, p.parts, p.cols));
+  NormOfRow n = measureRow(p, x, space + 2 * 32 * spans);
+  forEachSpan(p.cols, [&](int64_t span) { prepareSpan<1>(p, n, x, span, shared(), 0); });
+  syncWarp(); // a warp reads its own spans only
   int turn = 0;
   for (int64_t pair = firstPair; pair < pairs.count; pair += step, turn ^= 1) {
-    Sums<1> sums;
-    clear(sums);
-    addSpan<1, 1>(p, pairs.quarter(pair, lane() / 4), first, end, {panel, 0}, sums);
-    finishSpans<1>(p, sums.c[0], panel, space + turn * 32 * warps(), row, row + 1, pair, pairs);
+    const Quarter q = pairs.quarter(pair, lane() / 4);
+    float *own = space + turn * 32 * spans;
+    forEachSpan(p.cols, [&](int64_t span) {
+      Sums<1> sums;
+      clear(sums);
+      addSpan<1, 1>(p, q, span, panel, sums);
+      leaveSums<1, 1>(p, sums, panel, span, own);
+    });
+    sync();
+    foldSums(p, own, 1, row, 1, pair, pairs);
   }
 }
 
 // ── few rows ───────────────────────────────────────────────────────────────────────────────────
 
+// Shared memory: [spans][Panels · 8][32] sums.
 template <int Panels, class P>
 TK_DEVICE void multiplyPanels(const Prologue &p, const char *prepared, int64_t firstRow,
                               int64_t rows, const P &pairs) {
   const int64_t stride = TK_PANEL_ROWS * tk_prepared_bytes(p.format, p.parts, p.cols);
-  const char *panel = prepared + firstRow / TK_PANEL_ROWS * stride;
-  int64_t first = warp() * tk_span_steps(p.cols);
-  int64_t end = least(first + tk_span_steps(p.cols), tk_steps(p.cols));
-  int turn = 0;
+  const Panel panel = {prepared + firstRow / TK_PANEL_ROWS * stride, stride};
+  float *space = (float *)shared();
   for (int64_t pair = blockX(); pair < pairs.count; pair += gridX()) {
-    Sums<Panels> sums;
-    clear(sums);
-    addSpan<TK_PANEL_ROWS, Panels>(p, pairs.quarter(pair, lane() / 4), first, end, {panel, stride},
-                                   sums);
-    TK_UNROLL
-    for (int i = 0; i < Panels; ++i, turn ^= 1) {
-      float *space = (float *)shared() + turn * warps() * TK_PANEL_ROWS * 32;
-      finishSpans<TK_PANEL_ROWS>(p, sums.c[i], panel + i * stride, space,
-                                 firstRow + i * TK_PANEL_ROWS, rows, pair, pairs);
-    }
+    const Quarter q = pairs.quarter(pair, lane() / 4);
+    forEachSpan(p.cols, [&](int64_t span) {
+      Sums<Panels> sums;
+      clear(sums);
+      addSpan<TK_PANEL_ROWS, Panels>(p, q, span, panel, sums);
+      leaveSums<TK_PANEL_ROWS, Panels>(p, sums, panel, span, space);
+    });
+    sync();
+    foldSums(p, space, Panels * TK_PANEL_ROWS, firstRow, rows - firstRow, pair, pairs);
+    sync();
   }
 }
 
 // Prepared rows may end within the last panel: what lies behind them reaches no row that is stored.
 template <class P>
-TK_DEVICE void multiplyFew(const Prologue &p, const char *prepared, int64_t rows,
-                           const P &pairs) {
-  int64_t first = blockY() * TK_FEW_ROWS;
-  if (p.format == TK_F32) // its sums would not fit the registers
-    for (int64_t r = first; r < least(first + TK_FEW_ROWS, rows); r += TK_PANEL_ROWS) {
-      if (r > first)
-        sync();
+TK_DEVICE void multiplyFew(const Prologue &p, const char *prepared, int64_t rows, const P &pairs) {
+  int64_t first = blockY() * TK_FEW_ROWS, count = least(rows - first, (int64_t)TK_FEW_ROWS);
+  if (p.format == TK_F32) // the sums of more would not fit the registers
+    for (int64_t r = first; r < first + count; r += TK_PANEL_ROWS)
       multiplyPanels<1>(p, prepared, r, rows, pairs);
-    }
-  else if (rows - first <= TK_PANEL_ROWS)
+  else if (count <= TK_PANEL_ROWS)
     multiplyPanels<1>(p, prepared, first, rows, pairs);
-  else if (rows - first <= 2 * TK_PANEL_ROWS)
+  else if (count <= 2 * TK_PANEL_ROWS)
     multiplyPanels<2>(p, prepared, first, rows, pairs);
   else
     multiplyPanels<TK_FEW_ROWS / TK_PANEL_ROWS>(p, prepared, first, rows, pairs);

@@ -1,7 +1,7 @@
 // How a product x · Wᵀ is cut, in numbers that its kernels and their plans share. Plain C++.
 //
 // Columns are taken in steps of 32, one group of a quantised format. A span is a run of steps that
-// one warp adds up, and a result is the sum of its spans, from first to last: whoever computes a
+// one warp adds up from first to last, and a result is the sum of its spans, from first to last: whoever computes a
 // row, and beside whom, gets the same bits.
 //
 //   K   [ step step step | step step step | ... ]      up to 16 spans
@@ -54,6 +54,10 @@ static inline int64_t tk_span_steps(int64_t cols) {
 static inline int64_t tk_spans(int64_t cols) {
   return (tk_steps(cols) + tk_span_steps(cols) - 1) / tk_span_steps(cols);
 }
+static inline int64_t tk_span_end(int64_t cols, int64_t span) {
+  int64_t end = (span + 1) * tk_span_steps(cols), steps = tk_steps(cols);
+  return end < steps ? end : steps;
+}
 
 // Floats beside the codes of a row's step.
 static inline int64_t tk_step_numbers(int32_t format) { return format == TK_U4MG16 ? 4 : 2; }
@@ -71,5 +75,14 @@ static inline int64_t tk_prepared_bytes(int32_t format, int32_t parts, int64_t c
 
 // Steps that tk_..._many brings into shared memory at a time.
 static inline int64_t tk_stage_steps(int32_t format) { return tk_is_quantised(format) ? 4 : 2; }
+
+// Places of `slots` rows that are sorted by expert, those of each from a whole panel on; and the
+// words of all lists about them (experts.cu).
+static inline int64_t tk_expert_places(int64_t experts, int64_t slots) {
+  return slots + experts * (TK_PANEL_ROWS - 1);
+}
+static inline int64_t tk_expert_list_length(int64_t experts, int64_t slots) {
+  return 2 * experts + 1 + slots + tk_expert_places(experts, slots);
+}
 
 #endif // TENON_CODEGEN_CUDA_KERNELS_PRODUCT_SHAPE_H
