@@ -30,6 +30,7 @@ constexpr Row rows[] = {
     KERNEL(embedding, tk_embedding_shape),
     KERNEL(linear, tk_linear_shape),
     KERNEL(gated_mlp, tk_gated_mlp_shape),
+    KERNEL(expert_linear, tk_expert_linear_shape),
     KERNEL(top_k, tk_top_k_shape),
     KERNEL(gather_columns, tk_slots_shape),
     KERNEL(combine, tk_slots_shape),

@@ -4,7 +4,7 @@
 #include "attention.cu"
 #include "elementwise.cu"
 #include "embedding.cu"
-// #include "experts.cu"
+#include "experts.cu"
 #include "gated_mlp.cu"
 #include "kv_append.cu"
 #include "linear.cu"
