@@ -63,7 +63,7 @@ llvm::Error DeviceProgram::addProgram(sched::ProgramOp program) {
                      " operands, more than " + Twine(TENON_LAUNCH_OPERANDS));
     for (const tk_launch &launch : plan.launches) {
       DeviceLaunch made;
-      made.kernel = getKernel({"", plan.shapeType, match.shape, launch}, stage.getKernel());
+      made.kernel = getKernel({"", plan.shapeType, plan.shape, launch}, stage.getKernel());
       made.stage = number;
       for (unsigned operand : match.io)
         made.operands.push_back(operands.lookup(stage.getOperand(operand)));

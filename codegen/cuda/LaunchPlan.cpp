@@ -11,17 +11,24 @@ namespace tenon::cuda {
 
 namespace {
 
+// Whether oneDNN may multiply: two kernels that differ in this alone are one here.
+template <typename Shape> void dropMatmul(Shape &) {}
+void dropMatmul(tk_linear_shape &shape) { shape.matmul = 0; }
+void dropMatmul(tk_gated_mlp_shape &shape) { shape.matmul = 0; }
+
 template <typename Shape, int (*plan)(const Shape &, int, tk_launch *)>
-int planShape(llvm::ArrayRef<uint8_t> bytes, int decode, tk_launch *launches) {
+int planShape(std::vector<uint8_t> &bytes, int decode, tk_launch *launches) {
   assert(bytes.size() == sizeof(Shape));
   Shape shape;
   std::memcpy(&shape, bytes.data(), sizeof shape);
+  dropMatmul(shape);
+  std::memcpy(bytes.data(), &shape, sizeof shape);
   return plan(shape, decode, launches);
 }
 
 struct Row {
   const char *function, *shapeType;
-  int (*plan)(llvm::ArrayRef<uint8_t>, int, tk_launch *);
+  int (*plan)(std::vector<uint8_t> &, int, tk_launch *);
 };
 
 // clang-format off
@@ -65,8 +72,10 @@ std::optional<LaunchPlan> planLaunches(llvm::StringRef function, llvm::ArrayRef<
   for (const Row &row : rows)
     if (function == row.function) {
       tk_launch launches[TK_MAX_LAUNCHES] = {};
-      int count = row.plan(shape, isDecode, launches);
-      return LaunchPlan{row.shapeType, {launches, launches + count}};
+      LaunchPlan plan{row.shapeType, shape.vec(), {}};
+      int count = row.plan(plan.shape, isDecode, launches);
+      plan.launches.assign(launches, launches + count);
+      return plan;
     }
   return std::nullopt;
 }

@@ -12,7 +12,8 @@
 namespace tenon::cuda {
 
 struct LaunchPlan {
-  const char *shapeType; // "tk_linear_shape"
+  const char *shapeType;      // "tk_linear_shape"
+  std::vector<uint8_t> shape; // without what says nothing to a device
   std::vector<tk_launch> launches;
 };
 
