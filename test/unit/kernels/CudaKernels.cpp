@@ -76,7 +76,7 @@ void runPlan(const void *shape, void *const *io, const tenon_env *env) {
   std::memset(workspace.begin(), 0xff, workspace.size());
 
   tk_args args = {};
-  std::copy_n(io, TK_MAX_IO, args.io);
+  std::copy_n(io, TENON_LAUNCH_OPERANDS, args.io);
   args.batch = env->batch;
   args.cache_blocks = env->cache_blocks;
   args.memory_blocks = env->memory_blocks;

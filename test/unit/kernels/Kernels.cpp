@@ -122,7 +122,7 @@ int matmulAnswer = 0;
 void runKernel(tenon_kernel *kernel, const void *shape, std::vector<const void *> io,
                const Batch &batch, int threads, int64_t scratchBytes, bool withMatmul) {
   ASSERT_NE(kernel, nullptr) << "this level has no such kernel";
-  io.resize(TK_MAX_IO); // CUDA kernels get all of them
+  io.resize(TENON_LAUNCH_OPERANDS); // CUDA kernels get all of them
   constexpr int64_t Guard = 256;
   Team team;
   tenon_services services = {barrier, withMatmul ? matmul : nullptr, nullptr};
