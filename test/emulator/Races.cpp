@@ -40,7 +40,7 @@ struct Page {
 std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
 // Those that were looked for last.
 struct {
-  uintptr_t number = 0;
+  uintptr_t number = UINTPTR_MAX;
   Page *page = nullptr;
 } recent[256];
 uint64_t layout = 0;
@@ -204,8 +204,9 @@ private:
 }
 
 void races::access(const void *p, size_t bytes, Kind kind) {
-  // Most accesses are to the thread's own stack.
-  if (!instrumented || !running || uintptr_t(p) - stackBegin < stackBytes)
+  // Most accesses are to the thread's own stack, or ask where it is.
+  if (!instrumented || !running || uintptr_t(p) - stackBegin < stackBytes ||
+      uintptr_t(p) - uintptr_t(&tk_emulated_current) < sizeof tk_emulated_current)
     return;
   accessMemory(p, bytes, kind);
 }
