@@ -95,6 +95,7 @@ void runPlan(const void *shape, void *const *io, const tenon_env *env) {
 Level emulatedCudaLevel() {
   Level level = {};
   level.name = "cuda";
+  level.emulated = true;
 #define PLAN(name, Shape) level.tk_##name = runPlan<tk_plan_##name, Shape>;
   PLAN(embedding, tk_embedding_shape)
   PLAN(norm, tk_norm_shape)
