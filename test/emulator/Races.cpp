@@ -31,6 +31,7 @@ constexpr size_t PageBytes = 4096, PageWords = PageBytes / 4, MostPages = 8192;
 // Words are followed as a whole until some thread touches a part of one.
 struct Page {
   const char *lower = nullptr, *upper = nullptr; // what of it may be touched
+  bool shared = false;                           // what other blocks did was elsewhere
   Cell words[PageWords];
   std::unordered_map<size_t, Cell[4]> parts;
 };
@@ -52,6 +53,7 @@ public:
     checkPlace();
     for (const char *at = p, *end = p + bytes; at < end;) {
       Page &page = pageOf(at);
+      since = page.shared ? machine.blockBeganAt : machine.launchedAt;
       size_t offset = uintptr_t(at) % PageBytes, word = offset / 4;
       bool whole = offset % 4 == 0 && end - at >= 4;
       auto parts = page.parts.end();
@@ -89,6 +91,7 @@ private:
   // Shared memory and allocations have pages of their own.
   void findBounds(const char *at, Page &page) {
     const GuardedBytes *block = machine.findShared(at);
+    page.shared = block != nullptr;
     if (!block)
       block = DeviceMemory::get().find(at);
     Dl_info info;
@@ -119,7 +122,7 @@ private:
   // Whether the running thread cannot know that it comes behind `other`.
   bool races(Stamp other) const {
     uint64_t then = timeOf(other);
-    if (then < machine.launchedAt)
+    if (then < since)
       return false;
     if (then < machine.blockBeganAt) // another block's
       return true;
@@ -164,7 +167,7 @@ private:
   }
 
   void addReader(Cell &cell) {
-    if (timeOf(cell.first) < machine.launchedAt)
+    if (timeOf(cell.first) < since)
       cell.first = stamp;
     if (timeOf(cell.read) < machine.blockBeganAt) {
       cell.otherWarp = cell.otherLane = 0;
@@ -183,6 +186,7 @@ private:
   size_t bytes;
   Kind kind;
   Stamp stamp;
+  uint64_t since = 0; // what was before is in order with everything
 };
 
 } // namespace

@@ -5,15 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
-#if __has_include("codegen/cuda/kernels/plan_elementwise.h")
 #include "codegen/cuda/kernels/plan_elementwise.h"
-#endif
 #if __has_include("codegen/cuda/kernels/plan_products.h")
 #include "codegen/cuda/kernels/plan_products.h"
 #endif
-#if __has_include("codegen/cuda/kernels/plan_attention.h")
 #include "codegen/cuda/kernels/plan_attention.h"
-#endif
 
 using namespace tenon;
 
@@ -100,7 +96,6 @@ Level emulatedCudaLevel() {
   Level level = {};
   level.name = "cuda";
 #define PLAN(name, Shape) level.tk_##name = runPlan<tk_plan_##name, Shape>;
-#if __has_include("codegen/cuda/kernels/plan_elementwise.h")
   PLAN(embedding, tk_embedding_shape)
   PLAN(norm, tk_norm_shape)
   PLAN(add_norm, tk_norm_shape)
@@ -120,19 +115,16 @@ Level emulatedCudaLevel() {
   PLAN(join_heads, tk_heads_shape)
   PLAN(slice_heads, tk_heads_shape)
   PLAN(gather_rows, tk_unary_shape)
-#endif
 #if __has_include("codegen/cuda/kernels/plan_products.h")
   PLAN(linear, tk_linear_shape)
   PLAN(gated_mlp, tk_gated_mlp_shape)
   PLAN(expert_linear, tk_expert_linear_shape)
 #endif
-#if __has_include("codegen/cuda/kernels/plan_attention.h")
   PLAN(rope_angles, tk_rope_angles_shape)
   PLAN(rope, tk_rope_shape)
   PLAN(kv_append, tk_kv_append_shape)
   PLAN(attention, tk_attention_shape)
   PLAN(rope_attention, tk_rope_attention_shape)
-#endif
 #undef PLAN
   return level;
 }

@@ -4,7 +4,6 @@
 #include "codegen/cuda/kernels/device.h"
 #include <cstring>
 
-#if __has_include("codegen/cuda/kernels/elementwise.cu")
 #include "codegen/cuda/kernels/elementwise.cu"
 #include "codegen/cuda/kernels/embedding.cu"
 #include "codegen/cuda/kernels/norm.cu"
@@ -29,9 +28,6 @@
   X(tk_softmax, tk_unary_shape)                                                                    \
   X(tk_normalise, tk_unary_shape)                                                                  \
   X(tk_top_k, tk_top_k_shape)
-#else
-#define ELEMENTWISE(X)
-#endif
 
 #include "codegen/cuda/kernels/experts.cu"
 #include "codegen/cuda/kernels/gated_mlp.cu"
@@ -50,15 +46,18 @@
   X(tk_expert_linear_prepare, tk_expert_linear_shape)                                              \
   X(tk_expert_linear_many, tk_expert_linear_shape)
 
-#if __has_include("codegen/cuda/kernels/attention.cu")
 #include "codegen/cuda/kernels/attention.cu"
 #include "codegen/cuda/kernels/kv_append.cu"
 #include "codegen/cuda/kernels/rope.cu"
 #include "codegen/cuda/kernels/rope_attention.cu"
-#define ATTENTION(X)
-#else
-#define ATTENTION(X)
-#endif
+#define ATTENTION(X)                                                                               \
+  X(tk_rope_angles, tk_rope_angles_shape)                                                          \
+  X(tk_rope, tk_rope_shape)                                                                        \
+  X(tk_kv_append, tk_kv_append_shape)                                                              \
+  X(tk_attention_split, tk_attention_shape)                                                        \
+  X(tk_attention_merge, tk_attention_shape)                                                        \
+  X(tk_rope_attention_split, tk_rope_attention_shape)                                              \
+  X(tk_rope_attention_merge, tk_rope_attention_shape)
 
 CudaKernel *findCudaKernel(const char *name) {
 #define FIND(function, Shape)                                                                      \
