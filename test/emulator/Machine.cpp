@@ -10,7 +10,7 @@ using namespace tenon::emulator;
 // What a device of capability 9.0 lets a block have.
 static constexpr int64_t MostShared = 227 << 10, MostRows = 65535, MostColumns = 0x7fffffff;
 
-const tk_emulated_thread *tk_emulated_current = nullptr;
+tk_emulated_thread tk_emulated_current;
 
 std::string tenon::emulator::run(const Grid &grid, Entry entry, const void *parameters,
                                  Schedule schedule) {
@@ -68,7 +68,7 @@ std::string Machine::run(const Grid &newGrid, Entry newEntry, const void *newPar
   count = grid->threads;
   warps.resize(count / WarpSize);
   while (threads.size() < size_t(count))
-    threads.emplace_back(stacks);
+    threads.emplace_back(stacks, int(threads.size()));
   launchedAt = ++now;
   placeShared(false);
   placeShared(true);
@@ -86,7 +86,6 @@ std::string Machine::run(const Grid &newGrid, Entry newEntry, const void *newPar
   for (int i = 0; i < count; ++i)
     threads[i].fibre.release();
   running = nullptr;
-  tk_emulated_current = nullptr;
   if (error.empty()) {
     std::string overwritten = DeviceMemory::get().findOverwritten();
     if (!overwritten.empty())
@@ -116,15 +115,10 @@ void Machine::body(void *self) {
 }
 
 void Machine::runBlock() {
+  tk_emulated_current = {0,          count,          blockColumn, blockRow, grid->columns,
+                         grid->rows, shared->begin()};
   for (int i = 0; i < count; ++i) {
     Thread &t = threads[i];
-    t.index = i;
-    t.count = count;
-    t.block_x = blockColumn;
-    t.block_y = blockRow;
-    t.grid_x = grid->columns;
-    t.grid_y = grid->rows;
-    t.shared = shared->begin();
     t.started = t.ended = false;
     t.waitsIn = Operation::None;
     t.copyGroups.clear();
@@ -168,16 +162,18 @@ Thread *Machine::next() {
 
 void Machine::resume(Thread &t) {
   running = &t;
-  tk_emulated_current = &t;
+  tk_emulated_current.index = t.index;
   t.waitsIn = Operation::None;
   if (!t.started) {
     t.started = true;
     t.fibre.start(body, this);
   }
+  races::enter(this, t.fibre.memory());
   if (!t.fibre.resume()) {
     t.ended = true;
     ++ended;
   }
+  races::enter(nullptr, nullptr);
   running = nullptr;
 }
 
@@ -269,8 +265,8 @@ void Machine::explainDeadlock() {
 }
 
 void Machine::fail(const Thread *t, const std::string &what) {
-  error = std::string(grid->name) + ": block (" + std::to_string(t->block_x) + ", " +
-          std::to_string(t->block_y) + "), thread " + std::to_string(t->index) + ": " + what;
+  error = std::string(grid->name) + ": block (" + std::to_string(blockColumn) + ", " +
+          std::to_string(blockRow) + "), thread " + std::to_string(t->index) + ": " + what;
 }
 
 void Machine::fault(const std::string &what) {

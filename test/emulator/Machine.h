@@ -23,10 +23,11 @@ struct Copy {
   const void *global;
 };
 
-struct Thread : tk_emulated_thread {
-  explicit Thread(StackPool &stacks) : fibre(stacks) {}
+struct Thread {
+  Thread(StackPool &stacks, int index) : fibre(stacks), index(index) {}
 
   Fibre fibre;
+  int index;
   bool started = false, ended = false;
   Operation waitsIn = Operation::None;
   // Registers that the operation reads and writes: of a shuffle or ballot, of an mma.

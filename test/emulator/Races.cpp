@@ -2,6 +2,7 @@
 #include "test/emulator/Machine.h"
 #include <cstring>
 #include <dlfcn.h>
+#include <iterator>
 #include <unordered_map>
 
 using namespace tenon::emulator;
@@ -37,10 +38,17 @@ struct Page {
 };
 
 std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
-uintptr_t lastNumber = 0;
-Page *lastPage = nullptr;
+// Those that were looked for last.
+struct {
+  uintptr_t number = UINTPTR_MAX;
+  Page *page = nullptr;
+} recent[256];
 uint64_t layout = 0;
 bool instrumented = false;
+// The thread whose turn it is, if it is one's.
+Machine *running = nullptr;
+uintptr_t stackBegin = 0;
+size_t stackBytes = 0;
 
 class Access {
 public:
@@ -76,15 +84,15 @@ public:
 private:
   Page &pageOf(const char *at) {
     uintptr_t number = uintptr_t(at) / PageBytes;
-    if (lastPage && lastNumber == number)
-      return *lastPage;
+    auto &slot = recent[number % std::size(recent)];
+    if (slot.number == number)
+      return *slot.page;
     std::unique_ptr<Page> &page = pages[number];
     if (!page) {
       page = std::make_unique<Page>();
       findBounds(at, *page);
     }
-    lastNumber = number;
-    lastPage = page.get();
+    slot = {number, page.get()};
     return *page;
   }
 
@@ -191,15 +199,22 @@ private:
 
 } // namespace
 
+[[gnu::noinline]] static void accessMemory(const void *p, size_t bytes, Kind kind) {
+  Access(*running, static_cast<const char *>(p), bytes, kind).run();
+}
+
 void races::access(const void *p, size_t bytes, Kind kind) {
-  Machine &machine = Machine::get();
-  if (!instrumented || !machine.isRunning())
+  // Most accesses are to the thread's own stack, or ask where it is.
+  if (!instrumented || !running || uintptr_t(p) - stackBegin < stackBytes ||
+      uintptr_t(p) - uintptr_t(&tk_emulated_current) < sizeof tk_emulated_current)
     return;
-  auto *at = static_cast<const char *>(p);
-  const GuardedPages *stack = machine.thread().fibre.memory();
-  if (at >= stack->begin() && at < stack->end())
-    return;
-  Access(machine, at, bytes, kind).run();
+  accessMemory(p, bytes, kind);
+}
+
+void races::enter(Machine *machine, const GuardedPages *stack) {
+  running = machine;
+  stackBegin = machine ? uintptr_t(stack->begin()) : 0;
+  stackBytes = machine ? size_t(stack->end() - stack->begin()) : 0;
 }
 
 void races::beginLaunch() {
@@ -207,7 +222,8 @@ void races::beginLaunch() {
     return;
   layout = GuardedBytes::made();
   pages.clear();
-  lastPage = nullptr;
+  for (auto &slot : recent)
+    slot = {};
 }
 
 // ── what -fsanitize=thread calls ───────────────────────────────────────────────────────────────

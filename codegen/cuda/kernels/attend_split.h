@@ -33,12 +33,12 @@ struct Split {
   const tk_attention_shape &s;
   const tk_split_cut &cut;
   KeyRows rows;
-  const float *bias;        // of query 0; null: none
-  int32_t queries;          // of this block, at most 8 · octets
-  int32_t position;         // of the token
-  int32_t begin, end;       // the positions that it sees
-  uint32_t *queryWords;     // [8 octets][pitch]: floats, or the upper parts and then the lower ones
-  float *scores;            // [8 octets][results]
+  const float *bias;    // of query 0; null: none
+  int32_t queries;      // of this block, at most 8 · octets
+  int32_t position;     // of the token
+  int32_t begin, end;   // the positions that it sees
+  uint32_t *queryWords; // [8 octets][pitch]: floats, or the upper parts and then the lower ones
+  float *scores;        // [8 octets][results]
   float *max, *sum, *factor; // [8 octets]
 
   TK_METHOD bool sees(int32_t key) const { return key >= begin && key < end; }
@@ -115,8 +115,8 @@ TK_DEVICE void weighSpan(const Split &w, int32_t span) {
         p[i] = exponential(score[half][i] - largest);
         total += p[i];
       }
-      Words4 weights = {{floatToBits(p[0]), floatToBits(p[1]), floatToBits(p[2]),
-                         floatToBits(p[3])}};
+      Words4 weights = {
+          {floatToBits(p[0]), floatToBits(p[1]), floatToBits(p[2]), floatToBits(p[3])}};
       if (tk_attention_uses_mma(s))
         weights = splitWeights(s.kv_dtype, p);
       storeWords4(w.scores + q * w.cut.results + 4 * (lane() + 32 * half), weights);
@@ -137,25 +137,23 @@ TK_DEVICE void weighSpan(const Split &w, int32_t span) {
 
 // A = 16 keys × 16 elements, B = the elements of 8 queries. Lane 4 g + t reads elements 8 t .. 8 t
 // + 7 of each 32 of keys g and g + 8: two steps, in which both operands have k in that order.
-struct TensorSums {
+template <int Octets, int Slices> struct TensorSums {
   const Split &w;
-  // Columns 64 · slice + 8 g + {2 i, 2 i + 1} of queries 8 n + {2 t, 2 t + 1}.
-  float acc[2][4][4][4]; // [slice][n][i]
+  // Columns 64 · slice + 8 g + {2 i, 2 i + 1} of queries 8 n + {2 t, 2 t + 1}; slices `across`
+  // apart.
+  float acc[Slices][Octets][4][4]; // [slice][n][i]
 
-  TK_METHOD int32_t slices() const { return tk_divide_up(w.rows.cache.valueDim, 64); }
-  // Warps that share the columns; the others share the positions.
-  TK_METHOD int32_t across() const {
-    return slices() >= 8 ? 8 : slices() >= 4 ? 4 : slices() >= 2 ? 2 : 1;
+  TK_METHOD int32_t parts() const { return TK_SPLIT_WARPS / w.cut.across; }
+  TK_METHOD int32_t part() const { return warp() / w.cut.across; }
+  TK_METHOD int32_t column(int slice) const {
+    return 64 * (warp() % w.cut.across + slice * w.cut.across) + 8 * (lane() / 4);
   }
-  TK_METHOD int32_t parts() const { return TK_SPLIT_WARPS / across(); }
-  TK_METHOD int32_t part() const { return warp() / across(); }
-  TK_METHOD bool hasPart() const { return true; }
 
   TK_METHOD void clear() {
     TK_UNROLL
-    for (int slice = 0; slice < 2; ++slice)
+    for (int slice = 0; slice < Slices; ++slice)
       TK_UNROLL
-    for (int n = 0; n < 4; ++n)
+    for (int n = 0; n < Octets; ++n)
       TK_UNROLL
     for (int i = 0; i < 4; ++i)
       TK_UNROLL
@@ -176,7 +174,7 @@ struct TensorSums {
       int32_t position = first + 16 * m + 8 * half + g;
       key[m][half] = w.sees(position) ? w.rows.key(position) : nullptr;
     }
-    float c[2][4][4] = {};
+    float c[2][Octets][4] = {};
     TK_UNROLL
     for (int32_t chunk = 0; chunk < s.head_dim; chunk += 32) {
       int32_t d = chunk + 8 * t;
@@ -187,9 +185,9 @@ struct TensorSums {
       for (int half = 0; half < 2; ++half)
         k[m][half] = key[m][half] && d < s.head_dim ? loadWords4(key[m][half] + 2 * d) : Words4{};
       TK_UNROLL
-      for (int n = 0; n < w.cut.octets; ++n) {
+      for (int n = 0; n < Octets; ++n) {
         const uint32_t *q = w.queryWords + (8 * n + g) * w.cut.pitch + d / 2;
-        Words4 parts[2] = {loadWords4(q), loadWords4(q + 8 * w.cut.octets * w.cut.pitch)};
+        Words4 parts[2] = {loadWords4(q), loadWords4(q + 8 * Octets * w.cut.pitch)};
         TK_UNROLL
         for (int m = 0; m < 2; ++m)
           TK_UNROLL
@@ -206,7 +204,7 @@ struct TensorSums {
     TK_UNROLL
     for (int m = 0; m < 2; ++m)
       TK_UNROLL
-    for (int n = 0; n < w.cut.octets; ++n)
+    for (int n = 0; n < Octets; ++n)
       TK_UNROLL
     for (int j = 0; j < 4; ++j)
       w.scores[(8 * n + 2 * t + j % 2) * w.cut.results + 32 * warp() + 16 * m + 8 * (j / 2) + g] =
@@ -217,12 +215,12 @@ struct TensorSums {
   // 8 g + 7 of each 64 of positions 4 t .. 4 t + 3, of which it makes pairs of positions.
   TK_METHOD void addSpan(int32_t span) {
     const tk_attention_shape &s = w.s;
-    int32_t g = lane() / 4, t = lane() % 4, firstSlice = warp() % across();
+    int32_t g = lane() / 4, t = lane() % 4;
     TK_UNROLL
-    for (int n = 0; n < w.cut.octets; ++n) {
+    for (int n = 0; n < Octets; ++n) {
       float factors[2] = {w.factor[8 * n + 2 * t], w.factor[8 * n + 2 * t + 1]};
       TK_UNROLL
-      for (int slice = 0; slice < 2; ++slice)
+      for (int slice = 0; slice < Slices; ++slice)
         TK_UNROLL
       for (int i = 0; i < 4; ++i)
         TK_UNROLL
@@ -238,19 +236,16 @@ struct TensorSums {
       const char *value[4];
       TK_UNROLL
       for (int r = 0; r < 4; ++r)
-        value[r] =
-            w.sees(position + 4 * t + r) ? w.rows.value(position + 4 * t + r) : nullptr;
+        value[r] = w.sees(position + 4 * t + r) ? w.rows.value(position + 4 * t + r) : nullptr;
       TK_UNROLL
-      for (int slice = 0; slice < 2; ++slice) {
-        if (slice * across() >= slices()) // no warp has so many
-          break;
-        int32_t d = 64 * (firstSlice + slice * across()) + 8 * g;
+      for (int slice = 0; slice < Slices; ++slice) {
+        int32_t d = column(slice);
         Words4 v[4];
         TK_UNROLL
         for (int r = 0; r < 4; ++r)
           v[r] = value[r] && d < w.rows.cache.valueDim ? loadWords4(value[r] + 2 * d) : Words4{};
         TK_UNROLL
-        for (int n = 0; n < w.cut.octets; ++n) {
+        for (int n = 0; n < Octets; ++n) {
           Words4 p = loadWords4(w.scores + (8 * n + g) * w.cut.results + at + 4 * t);
           TK_UNROLL
           for (int i = 0; i < 4; ++i) {
@@ -267,18 +262,18 @@ struct TensorSums {
 
   // visit(query, column, sum)
   template <class Visit> TK_METHOD void each(Visit visit) const {
-    int32_t g = lane() / 4, t = lane() % 4, firstSlice = warp() % across();
+    int32_t t = lane() % 4;
     TK_UNROLL
-    for (int slice = 0; slice < 2; ++slice)
+    for (int slice = 0; slice < Slices; ++slice)
       TK_UNROLL
-    for (int n = 0; n < w.cut.octets; ++n)
+    for (int n = 0; n < Octets; ++n)
       TK_UNROLL
     for (int i = 0; i < 4; ++i)
       TK_UNROLL
     for (int j = 0; j < 4; ++j) {
       int32_t q = 8 * n + 2 * t + j % 2;
-      int32_t d = 64 * (firstSlice + slice * across()) + 8 * g + 2 * i + j / 2;
-      if (q < w.queries && firstSlice + slice * across() < slices() && d < w.rows.cache.valueDim)
+      int32_t d = column(slice) + 2 * i + j / 2;
+      if (q < w.queries && d < w.rows.cache.valueDim)
         visit(q, d, acc[slice][n][i][j]);
     }
   }
@@ -286,10 +281,10 @@ struct TensorSums {
 
 // ── in floats ──────────────────────────────────────────────────────────────────────────────────
 
-// Any type and width, 8 queries: a thread scores one key, and sums up to 4 columns, 256 apart.
-struct FloatSums {
+// Any type and width, 8 queries: a thread scores one key, and sums columns 256 apart.
+template <int Slices> struct FloatSums {
   const Split &w;
-  float acc[4][8];
+  float acc[Slices][8];
 
   // Threads that share the columns; the others share the positions.
   TK_METHOD int32_t across() const {
@@ -298,11 +293,10 @@ struct FloatSums {
   }
   TK_METHOD int32_t parts() const { return 32 * TK_SPLIT_WARPS / across(); }
   TK_METHOD int32_t part() const { return threadIndex() / across(); }
-  TK_METHOD bool hasPart() const { return part() < parts(); }
 
   TK_METHOD void clear() {
     TK_UNROLL
-    for (int slice = 0; slice < 4; ++slice)
+    for (int slice = 0; slice < Slices; ++slice)
       TK_UNROLL
     for (int q = 0; q < 8; ++q)
       acc[slice][q] = 0;
@@ -341,11 +335,11 @@ struct FloatSums {
   }
 
   TK_METHOD void addSpan(int32_t span) {
-    if (!hasPart())
+    if (part() >= parts())
       return;
     int32_t valueDim = w.rows.cache.valueDim, column = threadIndex() % across();
     TK_UNROLL
-    for (int slice = 0; slice < 4; ++slice)
+    for (int slice = 0; slice < Slices; ++slice)
       TK_UNROLL
     for (int q = 0; q < 8; ++q)
       acc[slice][q] *= w.factor[q];
@@ -357,9 +351,7 @@ struct FloatSums {
         continue;
       const char *value = w.rows.value(position);
       TK_UNROLL
-      for (int slice = 0; slice < 4; ++slice) {
-        if (256 * slice >= valueDim)
-          break;
+      for (int slice = 0; slice < Slices; ++slice) {
         int32_t d = column + 256 * slice;
         float v = d < valueDim ? loadElement(w.s.kv_dtype, value, d) : 0;
         TK_UNROLL
@@ -371,7 +363,7 @@ struct FloatSums {
 
   template <class Visit> TK_METHOD void each(Visit visit) const {
     TK_UNROLL
-    for (int slice = 0; slice < 4; ++slice)
+    for (int slice = 0; slice < Slices; ++slice)
       TK_UNROLL
     for (int q = 0; q < 8; ++q) {
       int32_t d = threadIndex() % across() + 256 * slice;
@@ -406,13 +398,12 @@ TK_DEVICE float *partialOf(const tk_attention_shape &s, const tk_split_cut &cut,
 
 // Shares first, first + step, ... of the row's spans.
 template <class Sums>
-TK_DEVICE void attendShares(const Split &w, const AttentionOperands &io, const tk_args &args,
-                            int64_t row, int64_t firstHead, Spans spans, int32_t first,
-                            int32_t step) {
+TK_DEVICE void attendShares(const Split &w, Sums &sums, const AttentionOperands &io,
+                            const tk_args &args, int64_t row, int64_t firstHead, Spans spans,
+                            int32_t first, int32_t step) {
   const tk_attention_shape &s = w.s;
   const tk_split_cut &cut = w.cut;
   int32_t valueDim = w.rows.cache.valueDim;
-  Sums sums = {w, {}};
   for (int32_t share = first; share < cut.splits; share += step) {
     if (share >= spans.count && cut.splits > 1)
       return;
@@ -497,10 +488,18 @@ TK_DEVICE void attendSplit(const tk_attention_shape &s, const AttentionOperands 
     words[i] = 0;
   sync();
   prepare(w, row, head, firstHead, spans.count && (spans.count - 1) % cut.splits % step == first);
-  if (tk_attention_uses_mma(s))
-    attendShares<TensorSums>(w, io, args, row, firstHead, spans, first, step);
+  // Sums are arrays of registers: their sizes are part of their type.
+  auto attend = [&](auto sums) {
+    attendShares(w, sums, io, args, row, firstHead, spans, first, step);
+  };
+  if (!tk_attention_uses_mma(s))
+    cut.slices == 1 ? attend(FloatSums<1>{w, {}}) : attend(FloatSums<4>{w, {}});
+  else if (cut.octets == 1)
+    cut.slices == 1 ? attend(TensorSums<1, 1>{w, {}}) : attend(TensorSums<1, 2>{w, {}});
+  else if (cut.octets == 2)
+    cut.slices == 1 ? attend(TensorSums<2, 1>{w, {}}) : attend(TensorSums<2, 2>{w, {}});
   else
-    attendShares<FloatSums>(w, io, args, row, firstHead, spans, first, step);
+    cut.slices == 1 ? attend(TensorSums<4, 1>{w, {}}) : attend(TensorSums<4, 2>{w, {}});
 }
 
 // One head of one row: its shares in order.
@@ -518,8 +517,8 @@ TK_DEVICE void mergeShares(const tk_attention_shape &s, const AttentionOperands 
     max = x > max ? x : max;
   }
   for (int32_t i = 0; i < count; ++i)
-    total += partials[i * stride + valueDim + 1] *
-             exponential(partials[i * stride + valueDim] - max);
+    total +=
+        partials[i * stride + valueDim + 1] * exponential(partials[i * stride + valueDim] - max);
   total = addSink(io.sinks, head, max, total);
   for (int32_t d = threadIndex(); d < valueDim; d += threadCount()) {
     float sum = 0;

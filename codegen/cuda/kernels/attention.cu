@@ -26,12 +26,11 @@ TK_DEVICE AttentionOperands operandsOf(const tk_attention_shape &s, const tk_arg
 TK_DEVICE void tk_attention_split(const tk_attention_shape &s, const tk_args &args) {
   using namespace tk;
   AttentionOperands io = operandsOf(s, args);
-  attendSplit(s, io, args,
-              [&](const Split &w, int64_t row, int64_t, int64_t firstHead, bool) {
-                const float *q = io.q + row * s.q_stride + firstHead * s.head_dim;
-                for (int32_t i = threadIndex(); i < w.queries * s.head_dim; i += threadCount())
-                  w.setQuery(i / s.head_dim, i % s.head_dim, q[i]);
-              });
+  attendSplit(s, io, args, [&](const Split &w, int64_t row, int64_t, int64_t firstHead, bool) {
+    const float *q = io.q + row * s.q_stride + firstHead * s.head_dim;
+    for (int32_t i = threadIndex(); i < w.queries * s.head_dim; i += threadCount())
+      w.setQuery(i / s.head_dim, i % s.head_dim, q[i]);
+  });
 }
 
 TK_DEVICE void tk_attention_merge(const tk_attention_shape &s, const tk_args &args) {

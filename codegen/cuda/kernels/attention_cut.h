@@ -9,7 +9,7 @@
 #include "codegen/kernels/shapes.h"
 
 #ifdef __CUDACC__
-#define TK_BOTH static inline __host__ __device__
+#define TK_BOTH static __forceinline__ __host__ __device__
 #else
 #define TK_BOTH static inline
 #endif
@@ -32,6 +32,8 @@ struct tk_split_cut {
   int32_t octets;  // of queries that a block takes
   int32_t runs;    // of octets in a group
   int32_t splits;  // shares of the spans
+  int32_t across;  // warps that share a row's columns, 64 at a time; the others share positions
+  int32_t slices;  // of 64 columns that a warp has; in floats, of 256 that a thread has one of
   int32_t pitch;   // words from one query to the next in shared memory
   int32_t results; // floats from one query's scores, or its results, to the next
   int32_t queryWords;
@@ -48,9 +50,11 @@ TK_BOTH tk_split_cut tk_cut_split(const tk_attention_shape &s) {
   c.runs = tk_divide_up(octets, c.octets);
   c.splits = 1;
   if (s.decode && s.keys != TK_KEYS_TOKENS) {
-    c.splits = 8;
-    while (c.splits < 64 && c.splits * s.kv_heads * c.runs < TK_DEVICE_BLOCKS)
-      c.splits *= 2;
+    int32_t pieces = s.kv_heads * c.runs;
+    c.splits = 32 * pieces < TK_DEVICE_BLOCKS   ? 64
+               : 16 * pieces < TK_DEVICE_BLOCKS ? 32
+               : 8 * pieces < TK_DEVICE_BLOCKS  ? 16
+                                                : 8;
     // No more than there can be spans; of the memory's length nothing is known.
     int32_t spans = tk_divide_up(s.context, TK_SPAN);
     if (s.window && (!s.context || s.window / TK_SPAN + 2 < spans))
@@ -58,12 +62,15 @@ TK_BOTH tk_split_cut tk_cut_split(const tk_attention_shape &s) {
     if (spans && spans < c.splits && s.keys == TK_KEYS_CONTEXT)
       c.splits = spans;
   }
+  int32_t slices = tk_divide_up(valueDim, 64);
+  c.across = slices >= 8 ? 8 : slices >= 4 ? 4 : slices >= 2 ? 2 : 1;
+  c.slices = mma ? tk_divide_up(slices, c.across) : tk_divide_up(valueDim, 256);
   // Tensor cores: two 16-bit parts of each query, rows 16 banks apart. Otherwise floats.
   c.pitch = mma ? tk_divide_up(s.head_dim / 2, 32) * 32 + 16 : tk_divide_up(s.head_dim, 4) * 4;
   c.queryWords = 8 * c.octets * c.pitch * (mma ? 2 : 1);
   c.results = TK_SPAN + 4;
   // Where warps share the positions of wide values, their sums meet there.
-  if (mma && valueDim > TK_SPAN && valueDim <= 64 * (TK_SPLIT_WARPS - 1))
+  if (mma && valueDim > TK_SPAN && c.across < TK_SPLIT_WARPS)
     c.results = valueDim + 4;
   // Queries, scores; maxima, sums, factors.
   c.sharedBytes = 4 * (c.queryWords + 8 * c.octets * (c.results + 3));

@@ -63,9 +63,9 @@ TK_DEVICE int32_t valueDimOf(const tk_attention_shape &s) {
 }
 
 TK_DEVICE Cache cacheOf(const tk_attention_shape &s, void *pool, const tk_args &args) {
-  return {(char *)pool,  s.keys == TK_KEYS_MEMORY ? args.memory_blocks : args.cache_blocks,
-          s.kv_heads,    s.head_dim,
-          valueDimOf(s), s.kv_dtype,
+  return {(char *)pool,         s.keys == TK_KEYS_MEMORY ? args.memory_blocks : args.cache_blocks,
+          s.kv_heads,           s.head_dim,
+          valueDimOf(s),        s.kv_dtype,
           s.values_in_keys != 0};
 }
 

@@ -24,7 +24,7 @@ struct tk_emulated_thread {
   int64_t block_x, block_y, grid_x, grid_y;
   char *shared;
 };
-extern const tk_emulated_thread *tk_emulated_current;
+extern tk_emulated_thread tk_emulated_current;
 
 void tk_emulated_sync();
 void tk_emulated_sync_warp();
@@ -44,13 +44,13 @@ void tk_emulated_mma_uint8(int32_t *c, const uint32_t *a, const uint32_t *b);
 }
 
 namespace tk {
-TK_DEVICE int threadIndex() { return tk_emulated_current->index; }
-TK_DEVICE int threadCount() { return tk_emulated_current->count; }
-TK_DEVICE int64_t blockX() { return tk_emulated_current->block_x; }
-TK_DEVICE int64_t blockY() { return tk_emulated_current->block_y; }
-TK_DEVICE int64_t gridX() { return tk_emulated_current->grid_x; }
-TK_DEVICE int64_t gridY() { return tk_emulated_current->grid_y; }
-TK_DEVICE char *shared() { return tk_emulated_current->shared; }
+TK_DEVICE int threadIndex() { return tk_emulated_current.index; }
+TK_DEVICE int threadCount() { return tk_emulated_current.count; }
+TK_DEVICE int64_t blockX() { return tk_emulated_current.block_x; }
+TK_DEVICE int64_t blockY() { return tk_emulated_current.block_y; }
+TK_DEVICE int64_t gridX() { return tk_emulated_current.grid_x; }
+TK_DEVICE int64_t gridY() { return tk_emulated_current.grid_y; }
+TK_DEVICE char *shared() { return tk_emulated_current.shared; }
 
 TK_DEVICE void sync() { tk_emulated_sync(); }
 TK_DEVICE void syncWarp() { tk_emulated_sync_warp(); }

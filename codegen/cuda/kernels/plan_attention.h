@@ -1,8 +1,8 @@
 // Launches of the kernels around attention.
 //
-// Decode: every row is cut into shares of its spans, and they are merged by a second launch, whatever
-// its length is: a recorded sequence of launches serves a context that grows. Few rows take a block
-// for each share, many rows several shares in one block; the bits are the same.
+// Decode: every row is cut into shares of its spans, and they are merged by a second launch,
+// whatever its length is: a recorded sequence of launches serves a context that grows. Few rows
+// take a block for each share, many rows several shares in one block; the bits are the same.
 #ifndef TENON_CODEGEN_CUDA_KERNELS_PLAN_ATTENTION_H
 #define TENON_CODEGEN_CUDA_KERNELS_PLAN_ATTENTION_H
 
@@ -67,8 +67,7 @@ static inline int tk_plan_attention(const tk_attention_shape &s, int, tk_launch 
 
 static inline int tk_plan_rope_attention(const tk_rope_attention_shape &s, int,
                                          tk_launch *launches) {
-  return tk_plan_split(s.attention, "tk_rope_attention_split", "tk_rope_attention_merge",
-                       launches);
+  return tk_plan_split(s.attention, "tk_rope_attention_split", "tk_rope_attention_merge", launches);
 }
 
 #endif // TENON_CODEGEN_CUDA_KERNELS_PLAN_ATTENTION_H

@@ -7,8 +7,8 @@ namespace tk {
 
 TK_DEVICE AttentionOperands operandsOf(const tk_rope_attention_shape &s, const tk_args &args) {
   int32_t next = 5;
-  AttentionOperands io = {(const float *)args.io[0], args.io[4], nullptr, nullptr, nullptr,
-                          nullptr,                   nullptr};
+  AttentionOperands io = {
+      (const float *)args.io[0], args.io[4], nullptr, nullptr, nullptr, nullptr, nullptr};
   io.bias = s.attention.bias ? (const float *)args.io[next++] : nullptr;
   io.sinks = s.attention.sinks ? (const float *)args.io[next++] : nullptr;
   io.out = (float *)args.io[next];

@@ -76,7 +76,7 @@ void runPlan(const void *shape, void *const *io, const tenon_env *env) {
   std::memset(workspace.begin(), 0xff, workspace.size());
 
   tk_args args = {};
-  std::copy_n(io, TK_MAX_IO, args.io);
+  std::copy_n(io, TENON_LAUNCH_OPERANDS, args.io);
   args.batch = env->batch;
   args.cache_blocks = env->cache_blocks;
   args.memory_blocks = env->memory_blocks;
@@ -95,6 +95,7 @@ void runPlan(const void *shape, void *const *io, const tenon_env *env) {
 Level emulatedCudaLevel() {
   Level level = {};
   level.name = "cuda";
+  level.emulated = true;
 #define PLAN(name, Shape) level.tk_##name = runPlan<tk_plan_##name, Shape>;
   PLAN(embedding, tk_embedding_shape)
   PLAN(norm, tk_norm_shape)
