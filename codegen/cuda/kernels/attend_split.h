@@ -16,6 +16,7 @@
 
 #include "attention_cut.h"
 #include "cache.h"
+#include "reduce.h"
 
 namespace tk {
 
@@ -97,15 +98,11 @@ TK_DEVICE void weighSpan(const Split &w, int32_t span) {
         if (s.bias && w.sees(key))
           x += scoreBias(s, w.bias + q * s.bias_length, key, w.position);
         score[half][i] = w.sees(key) ? x : negativeInfinity();
-        largest = score[half][i] > largest ? score[half][i] : largest;
+        largest = greater(score[half][i], largest);
       }
     }
-    for (int mask = 16; mask; mask /= 2) {
-      float other = shuffleXor(largest, mask);
-      largest = other > largest ? other : largest;
-    }
     float old = w.max[q];
-    largest = old > largest ? old : largest;
+    largest = greater(old, warpMax(largest));
     float total = 0;
     TK_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -121,8 +118,7 @@ TK_DEVICE void weighSpan(const Split &w, int32_t span) {
         weights = splitWeights(s.kv_dtype, p);
       storeWords4(w.scores + q * w.cut.results + 4 * (lane() + 32 * half), weights);
     }
-    for (int mask = 16; mask; mask /= 2)
-      total += shuffleXor(total, mask);
+    total = warpSum(total);
     syncWarp(); // all have read the old maximum
     if (lane() == 0) {
       float factor = exponential(old - largest);
@@ -453,8 +449,8 @@ TK_DEVICE void attendShares(const Split &w, Sums &sums, const AttentionOperands 
   }
 }
 
-// prepare(split, row, head, first query's head, appends) gives the queries to split.setQuery, and,
-// if asked to, appends the row's own key and value.
+// prepare(split, row, kv head, head of the first query, appends) gives the queries to
+// split.setQuery. `appends`: no other block reads the last span for this kv head.
 template <class Prepare>
 TK_DEVICE void attendSplit(const tk_attention_shape &s, const AttentionOperands &io,
                            const tk_args &args, Prepare prepare) {
@@ -487,7 +483,7 @@ TK_DEVICE void attendSplit(const tk_attention_shape &s, const AttentionOperands 
   for (int32_t i = threadIndex(); i < cut.queryWords; i += threadCount())
     words[i] = 0;
   sync();
-  prepare(w, row, head, firstHead, spans.count && (spans.count - 1) % cut.splits % step == first);
+  prepare(w, row, head, firstHead, cut.runs == 1 && (spans.count - 1) % cut.splits % step == first);
   // Sums are arrays of registers: their sizes are part of their type.
   auto attend = [&](auto sums) {
     attendShares(w, sums, io, args, row, firstHead, spans, first, step);

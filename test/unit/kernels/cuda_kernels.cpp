@@ -45,7 +45,15 @@
 #include "codegen/cuda/kernels/kv_append.cu"
 #include "codegen/cuda/kernels/rope.cu"
 #include "codegen/cuda/kernels/rope_attention.cu"
-#define ATTENTION(X)
+#define ATTENTION(X)                                                                               \
+  X(tk_rope_angles, tk_rope_angles_shape)                                                          \
+  X(tk_rope, tk_rope_shape)                                                                        \
+  X(tk_kv_append, tk_kv_append_shape)                                                              \
+  X(tk_attention_split, tk_attention_shape)                                                        \
+  X(tk_attention_merge, tk_attention_shape)                                                        \
+  X(tk_rope_attention_append, tk_rope_attention_shape)                                             \
+  X(tk_rope_attention_split, tk_rope_attention_shape)                                              \
+  X(tk_rope_attention_merge, tk_rope_attention_shape)
 #else
 #define ATTENTION(X)
 #endif
