@@ -15,19 +15,9 @@
 #define TENON_CODEGEN_CUDA_KERNELS_ATTEND_SPLIT_H
 
 #include "attention_cut.h"
-#include "cache.h"
-#include "reduce.h"
+#include "score.h"
 
 namespace tk {
-
-TK_DEVICE float negativeInfinity() { return bitsToFloat(0xff800000u); }
-
-// The bias of a key for a query of one head, whose row of the table is given.
-TK_DEVICE float scoreBias(const tk_attention_shape &s, const float *row, int32_t key,
-                          int32_t query) {
-  int32_t entry = key + s.bias_origin - (s.bias == TK_BIAS_DISTANCE ? query : 0);
-  return row[entry < 0 ? 0 : entry < s.bias_length ? entry : s.bias_length - 1];
-}
 
 // What a block works on.
 struct Split {
@@ -58,14 +48,6 @@ struct Split {
   }
 };
 
-TK_DEVICE void multiplyShort(int32_t dtype, float (&c)[4], const uint32_t (&a)[4],
-                             const uint32_t (&b)[2]) {
-  if (dtype == TENON_BF16)
-    mmaBf16(c, a, b);
-  else
-    mmaHalf(c, a, b);
-}
-
 // ── softmax ────────────────────────────────────────────────────────────────────────────────────
 
 // Four weights as the tensor cores take them: pairs of their upper parts, pairs of the lower ones.
@@ -93,11 +75,8 @@ TK_DEVICE void weighSpan(const Split &w, int32_t span) {
       for (int i = 0; i < 4; ++i) {
         int32_t key = span * TK_SPAN + at + i;
         float x = bitsToFloat(raw.w[i]);
-        if (s.softcap != 0)
-          x = s.softcap * hyperbolicTangent(x / s.softcap);
-        if (s.bias && w.sees(key))
-          x += scoreBias(s, w.bias + q * s.bias_length, key, w.position);
-        score[half][i] = w.sees(key) ? x : negativeInfinity();
+        score[half][i] = w.sees(key) ? capAndBias(s, x, w.bias + q * s.bias_length, key, w.position)
+                                     : negativeInfinity();
         largest = greater(score[half][i], largest);
       }
     }
@@ -370,12 +349,6 @@ template <int Slices> struct FloatSums {
 };
 
 // ── a block ────────────────────────────────────────────────────────────────────────────────────
-
-// The softmax's denominator: a sink is one more score.
-TK_DEVICE float addSink(const float *sinks, int64_t head, float max, float sum) {
-  return sinks ? sum + exponential(sinks[head] - max) : sum;
-}
-TK_DEVICE float divided(float sum, float total) { return total == 0 ? 0 : sum / total; }
 
 // The spans that a row sees.
 struct Spans {

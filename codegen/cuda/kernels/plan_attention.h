@@ -65,6 +65,14 @@ static inline int tk_plan_split(const tk_attention_shape &s, const char *append,
 }
 
 static inline int tk_plan_attention(const tk_attention_shape &s, int, tk_launch *launches) {
+  if (tk_attention_has_tiles(s)) {
+    tk_tile_cut cut = tk_cut_tile(s);
+    launches[0] =
+        tk_token_launch("tk_attention_tile", cut.threads, s.kv_heads * cut.runs * TK_TILE_SHARES);
+    launches[0].rows_per_block = cut.tokens;
+    launches[0].shared_bytes = cut.sharedBytes;
+    return 1;
+  }
   return tk_plan_split(s, nullptr, "tk_attention_split", "tk_attention_merge", launches);
 }
 
