@@ -131,13 +131,11 @@ TK_INLINE void addValues(const RowAttention &a, int64_t begin, int64_t end, cons
       acc[i][c] = 0;
   for (int64_t j = begin; j < end;) {
     int64_t block = j / TENON_BLOCK_TOKENS, stop = least(end, (block + 1) * TENON_BLOCK_TOKENS);
-    const char *v = cache.values(a.blocks[block], a.head) +
-                    j % TENON_BLOCK_TOKENS * cache.valueRowBytes() + d * elementBytes(cache.dtype);
-    for (; j < stop; ++j, v += cache.valueRowBytes())
+    BlockRows v = cache.values(a.blocks[block], a.head);
+    for (; j < stop; ++j)
 #pragma unroll
       for (int c = 0; c < Chunks; ++c) {
-        Vec x = loadElements(cache.dtype, v + c * 16 * elementBytes(cache.dtype),
-                             least(16, cache.valueDim - d - 16 * c));
+        Vec x = v.load(j % TENON_BLOCK_TOKENS, d + 16 * c, least(16, cache.valueDim - d - 16 * c));
 #pragma unroll
         for (int i = 0; i < Rows; ++i)
           acc[i][c] = acc[i][c] + x * p[i * TK_SPAN + j % TK_SPAN];
@@ -163,9 +161,9 @@ TK_INLINE void addValuePairs(const RowAttention &a, int64_t begin, int64_t end, 
       acc[i][c] = 0;
   for (int64_t j = begin / 2 * 2; j < end;) {
     int64_t block = j / TENON_BLOCK_TOKENS, stop = least(end, (block + 1) * TENON_BLOCK_TOKENS);
-    const char *v = cache.values(a.blocks[block], a.head) +
-                    j % TENON_BLOCK_TOKENS * cache.valueRowBytes() + d * 2;
-    for (; j < stop; j += 2, v += 2 * cache.valueRowBytes()) {
+    BlockRows rows = cache.values(a.blocks[block], a.head);
+    const char *v = rows.row(j % TENON_BLOCK_TOKENS) + d * 2;
+    for (; j < stop; j += 2, v += 2 * rows.rowBytes()) {
       bool hasLow = j >= begin, hasHigh = j + 1 < end; // what was never written may be NaN
       PairVec low[Chunks], high[Chunks];
 #pragma unroll
@@ -173,7 +171,7 @@ TK_INLINE void addValuePairs(const RowAttention &a, int64_t begin, int64_t end, 
         low[c] = hasLow ? loadAs<PairVec>(v + 64 * c) : (PairVec)0;
 #pragma unroll
       for (int c = 0; c < Chunks; ++c)
-        high[c] = hasHigh ? loadAs<PairVec>(v + cache.valueRowBytes() + 64 * c) : (PairVec)0;
+        high[c] = hasHigh ? loadAs<PairVec>(v + rows.rowBytes() + 64 * c) : (PairVec)0;
       inOrder();
 #pragma unroll
       for (int c = 0; c < Chunks; ++c) {
@@ -222,16 +220,14 @@ TK_INLINE void attendSpan(const RowAttention &a, int64_t span) {
   int64_t firstBlock = begin / TENON_BLOCK_TOKENS, lastBlock = (end - 1) / TENON_BLOCK_TOKENS;
 
   for (int64_t b = firstBlock; b <= lastBlock; ++b) {
-    const char *k = cache.keys(a.blocks[b], a.head);
+    BlockRows k = cache.keys(a.blocks[b], a.head);
     for (int64_t j = 0; j < TENON_BLOCK_TOKENS && !a.pairs; ++j)
       for (int64_t d = 0; d < a.dim; d += 16)
-        store(a.keys + j * a.dim + d,
-              loadElements(cache.dtype, k + j * cache.rowBytes() + d * elementBytes(cache.dtype),
-                           least(16, a.s.head_dim - d)));
+        store(a.keys + j * a.dim + d, k.load(j, d, least(16, a.s.head_dim - d)));
     int64_t at = b * TENON_BLOCK_TOKENS;
     IVec position = lane + (int32_t)at;
     for (int64_t i = 0; i < a.group; ++i) {
-      Vec score = a.pairs ? dotRows<1>(true, a.q + i * a.dim / 2, (const float *)k, a.dim / 2)
+      Vec score = a.pairs ? dotRows<1>(true, a.q + i * a.dim / 2, (const float *)k.data, a.dim / 2)
                           : dotRows<1>(false, a.q + i * a.dim, a.keys, a.dim);
       if (a.s.softcap != 0)
         score = a.s.softcap * hyperbolicTangent(score / a.s.softcap);

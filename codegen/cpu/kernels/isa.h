@@ -222,12 +222,23 @@ TK_INLINE HalfVec toHalf(Vec v) {
 #endif
 }
 
-// n <= 16 elements stored as `dtype`, as f32; the others read as 0.
-TK_INLINE int64_t elementBytes(int32_t dtype) { return dtype == TENON_F32 ? 4 : 2; }
+TK_INLINE int64_t elementBytes(int32_t dtype) {
+  return dtype == TENON_F32 ? 4 : dtype == TENON_I8 ? 1 : 2;
+}
 
+// n <= 16 elements stored as `dtype`, as f32; the others read as 0.
 TK_INLINE Vec loadElements(int32_t dtype, const char *p, int64_t n = 16) {
   if (dtype == TENON_F32)
     return load((const float *)p, n);
+  if (dtype == TENON_I8) {
+    ByteVec bytes = 0;
+    if (n >= 16)
+      bytes = loadAs<ByteVec>(p);
+    else
+      for (int64_t i = 0; i < n; ++i)
+        bytes[i] = ((const int8_t *)p)[i];
+    return __builtin_convertvector(bytes, Vec);
+  }
   HalfVec h = 0;
   if (n >= 16)
     h = loadAs<HalfVec>(p);
@@ -236,6 +247,7 @@ TK_INLINE Vec loadElements(int32_t dtype, const char *p, int64_t n = 16) {
       h[i] = ((const uint16_t *)p)[i];
   return dtype == TENON_BF16 ? fromBfloat(h) : fromHalf(h);
 }
+// Not int8.
 TK_INLINE void storeElements(int32_t dtype, char *p, Vec v, int64_t n = 16) {
   if (dtype == TENON_F32)
     return store((float *)p, v, n);

@@ -238,7 +238,7 @@ typedef struct tk_kv_append_shape {
   int32_t head_dim;
   int32_t k_stride;
   int32_t v_stride;
-  int32_t kv_dtype;       // tenon_dtype: f32, bf16, f16
+  int32_t kv_dtype;       // tenon_dtype
   int32_t value_dim;      // 0: head_dim
   int32_t values_in_keys; // 1: v is the first elements of k, and is not stored; no v in io
   int32_t memory;         // 1: the cache is that of cross-attention
