@@ -64,6 +64,10 @@ using namespace mlir;
 
 namespace tenon {
 
+bool areKeysByElement(llm::CacheType cache) {
+  return cache.isQuantised() && !cache.getValuesInKeys();
+}
+
 void registerReferenceDialects(DialectRegistry &registry) {
   registry.insert<llm::LLMDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect,
                   math::MathDialect, tensor::TensorDialect, linalg::LinalgDialect, scf::SCFDialect,
@@ -111,8 +115,8 @@ MemRefType getRowsType(OpBuilder &builder, RankedTensorType type) {
 }
 
 // What is kept of the keys or the values of a layer, [blocks, heads, TENON_BLOCK_TOKENS, extent]:
-// the elements, or their scales. In memory heads come before blocks, and scales behind a block's
-// elements, [groups, TENON_BLOCK_TOKENS].
+// the elements, or their scales. In memory heads come before blocks, and a block's scales,
+// [groups, TENON_BLOCK_TOKENS], before its elements.
 struct CachePart {
   bool ofValues; // they lie behind all keys
   Type element;
@@ -126,13 +130,15 @@ static_assert(llm::CacheType::groupSize == TENON_CACHE_GROUP);
 SmallVector<CachePart> getCacheParts(llm::CacheType type) {
   SmallVector<CachePart> parts;
   auto add = [&](bool ofValues, int64_t dim) {
-    int64_t block = TENON_BLOCK_TOKENS * type.getRowBytes(dim);
+    int64_t block = TENON_BLOCK_TOKENS * type.getRowBytes(dim), groups = type.getGroups(dim);
     Type element = type.getElementType(), scale = type.getScaleType(type.getContext());
-    parts.push_back(
-        {ofValues, element, dim, 0, block * 8 / element.getIntOrFloatBitWidth(), dim, 1});
+    int64_t scaleBytes = type.isQuantised() ? TENON_BLOCK_TOKENS * groups * 2 : 0;
+    bool byElement = !ofValues && areKeysByElement(type);
+    parts.push_back({ofValues, element, dim, scaleBytes,
+                     block * 8 / element.getIntOrFloatBitWidth(), byElement ? 1 : dim,
+                     byElement ? TENON_BLOCK_TOKENS : 1});
     if (type.isQuantised())
-      parts.push_back({ofValues, scale, type.getGroups(dim), TENON_BLOCK_TOKENS * dim,
-                       block * 8 / scale.getIntOrFloatBitWidth(), 1, TENON_BLOCK_TOKENS});
+      parts.push_back({ofValues, scale, groups, 0, block / 2, 1, TENON_BLOCK_TOKENS});
   };
   add(false, type.getHeadDim());
   if (!type.getValuesInKeys())

@@ -1,5 +1,6 @@
 // See HostBatch.h.
 #include "codegen/reference/HostBatch.h"
+#include "codegen/KernelLowering.h"
 #include <cstring>
 #include <numeric>
 
@@ -34,14 +35,16 @@ static float toFloat(const char *at, Type element) {
 }
 
 // Element d of the row in a slot of a block of such rows.
-static float toFloat(const char *block, llm::CacheType type, int64_t slot, int64_t dim, int64_t d) {
+static float toFloat(const char *block, llm::CacheType type, bool byElement, int64_t slot,
+                     int64_t dim, int64_t d) {
   Type element = type.getElementType();
-  const char *at = block + (slot * dim + d) * element.getIntOrFloatBitWidth() / 8;
+  int64_t index = byElement ? d * TENON_BLOCK_TOKENS + slot : slot * dim + d;
   if (!type.isQuantised())
-    return toFloat(at, element);
+    return toFloat(block + index * element.getIntOrFloatBitWidth() / 8, element);
+  const char *elements = block + 2 * type.getGroups(dim) * TENON_BLOCK_TOKENS;
   int64_t scale = d / type.groupSize * TENON_BLOCK_TOKENS + slot;
-  return float(int8_t(*at)) * toFloat(block + TENON_BLOCK_TOKENS * dim + 2 * scale,
-                                      type.getScaleType(type.getContext()));
+  return float(int8_t(elements[index])) *
+         toFloat(block + 2 * scale, type.getScaleType(type.getContext()));
 }
 
 HostRows HostCache::getRows(int64_t layer, int half, const HostBatch &batch) const {
@@ -61,7 +64,7 @@ HostRows HostCache::getRows(int64_t layer, int half, const HostBatch &batch) con
       for (int64_t d = 0; d < dim; ++d)
         rows.data.push_back(
             toFloat(layers[layer]->data() + first + (h * blocks + block) * blockBytes, type,
-                    position % TENON_BLOCK_TOKENS, stored, d));
+                    half == 0 && areKeysByElement(type), position % TENON_BLOCK_TOKENS, stored, d));
   }
   return rows;
 }

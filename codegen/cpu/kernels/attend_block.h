@@ -133,19 +133,42 @@ TK_INLINE void loadValuePairs(const Step &step, int64_t dim, float *out) {
             pairUp(step.load(true, step.first + j, d), step.load(true, step.first + j + 1, d)));
 }
 
-// Scores of 64 keys that are read in the cache as pairs of d. Blocks that may not be read score 0;
-// they are masked like every key out of sight.
-TK_INLINE void scorePairs(const Step &step, const float *queries, int vectors, float *scores) {
+// 16 keys that lie by element, as f32 [dim][16] or as pairs of d [dim / 2][16].
+TK_INLINE void loadByElement(const BlockRows &k, bool pairs, int64_t dim, float *out) {
+  for (int64_t d = 0; d < dim; d += 2) {
+    Vec scale = k.loadScales(least(d, k.dim - 1));
+    Vec low = d < k.dim ? k.loadCodes(d) * scale : (Vec)0.0f;
+    Vec high = d + 1 < k.dim ? k.loadCodes(d + 1) * scale : (Vec)0.0f;
+    if (pairs) {
+      store(out + 8 * d, pairUp(low, high));
+    } else {
+      store(out + 16 * d, low);
+      store(out + 16 * d + 16, high);
+    }
+  }
+}
+
+// Scores of 64 keys, block by block: of bf16 keys that are read where they lie, as pairs of d, and
+// of keys that lie by element. Blocks that may not be read score 0; they are masked like every key
+// out of sight.
+TK_INLINE void scoreBlocks(const Step &step, bool pairs, int64_t dim, const float *queries,
+                           int vectors, float *keys, float *scores) {
   for (int64_t j = 0; j < Keys; j += TENON_BLOCK_TOKENS) {
     int64_t position = step.first + j;
     float *out = scores + j * Queries;
-    if (position + TENON_BLOCK_TOKENS > step.begin && position < step.end) {
-      int64_t pairs = step.cache.headDim / 2;
-      multiply(true, (const float *)step.cached(false, position).data, pairs, 1, pairs,
-               TENON_BLOCK_TOKENS, queries, vectors, out, nullptr);
-    } else {
+    if (position + TENON_BLOCK_TOKENS <= step.begin || position >= step.end) {
       for (int64_t i = 0; i < TENON_BLOCK_TOKENS * Queries; i += 16)
         store(out + i, (Vec)0.0f);
+      continue;
+    }
+    BlockRows k = step.cached(false, position);
+    if (k.byElement) {
+      loadByElement(k, pairs, dim, keys);
+      multiply(pairs, keys, 1, 16, pairs ? dim / 2 : dim, TENON_BLOCK_TOKENS, queries, vectors, out,
+               nullptr);
+    } else {
+      multiply(true, (const float *)k.row(0), k.dim / 2, 1, k.dim / 2, TENON_BLOCK_TOKENS, queries,
+               vectors, out, nullptr);
     }
   }
 }
@@ -214,8 +237,8 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
       for (int i = 0; i < 2; ++i)
         step.rows[i] = source.rows[i] + firstToken * step.strides[i];
     }
-    if (pairs && inPlace) {
-      scorePairs(step, queries, vectors, scores);
+    if (isCached && ((pairs && inPlace) || cache.keysByElement())) {
+      scoreBlocks(step, pairs, dim, queries, vectors, keys, scores);
     } else {
       int64_t depth = pairs ? dim / 2 : dim;
       if (pairs)
