@@ -74,7 +74,7 @@ struct RowAttention {
   float *spanAcc, *spanMax, *spanSum;
   float *keys;    // [TENON_BLOCK_TOKENS][dim]
   float *scores;  // [group][TK_SPAN], then exp(score - max); with `pairs` the latter in bf16
-  float *weights; // int8: see addValues
+  float *weights; // int8: p times scales, of a block; see addValues
 };
 
 TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, const float *bias,
@@ -131,6 +131,7 @@ template <int Rows, int Chunks>
 TK_INLINE void addValues(const RowAttention &a, int64_t begin, int64_t end, const float *p,
                          int64_t d, float *out) {
   const Cache &cache = a.cache;
+  bool isScaled = cache.dtype == TENON_I8;
   Vec acc[Rows][Chunks];
 #pragma unroll
   for (int i = 0; i < Rows; ++i)
@@ -140,30 +141,26 @@ TK_INLINE void addValues(const RowAttention &a, int64_t begin, int64_t end, cons
   for (int64_t j = begin; j < end;) {
     int64_t block = j / TENON_BLOCK_TOKENS, stop = least(end, (block + 1) * TENON_BLOCK_TOKENS);
     BlockRows v = cache.values(a.blocks[block], a.head);
-    const float *weights = p + block * TENON_BLOCK_TOKENS % TK_SPAN;
-    int64_t stride = TK_SPAN;
-    bool isScaled = cache.dtype == TENON_I8;
-    if (isScaled) { // [Chunks][Rows][TENON_BLOCK_TOKENS], times the scales
-      float *scaled = a.weights;
-      stride = TENON_BLOCK_TOKENS;
+    int64_t first = block * TENON_BLOCK_TOKENS, slots = TK_SPAN;
+    const float *weights = p + first % TK_SPAN; // [Rows][slots]
+    if (isScaled) {                             // times the scales, for each two chunks
+      slots = TENON_BLOCK_TOKENS;
 #pragma unroll
       for (int c = 0; c < Chunks; c += 2)
 #pragma unroll
         for (int i = 0; i < Rows; ++i)
-          store(scaled + (c * Rows + i) * stride,
+          store(a.weights + (c / 2 * Rows + i) * slots,
                 load(weights + i * TK_SPAN) * v.loadScales(d + 16 * c));
-      weights = scaled;
+      weights = a.weights;
     }
     for (; j < stop; ++j)
 #pragma unroll
       for (int c = 0; c < Chunks; ++c) {
-        Vec x =
-            v.loadCodes(j % TENON_BLOCK_TOKENS, d + 16 * c, least(16, cache.valueDim - d - 16 * c));
+        Vec x = v.loadCodes(j - first, d + 16 * c, least(16, cache.valueDim - d - 16 * c));
+        int group = isScaled ? c / 2 : 0;
 #pragma unroll
         for (int i = 0; i < Rows; ++i)
-          acc[i][c] =
-              acc[i][c] +
-              x * weights[(isScaled ? c / 2 * 2 * Rows + i : i) * stride + j % TENON_BLOCK_TOKENS];
+          acc[i][c] = acc[i][c] + x * weights[(group * Rows + i) * slots + j - first];
       }
   }
 #pragma unroll

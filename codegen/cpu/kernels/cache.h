@@ -69,10 +69,7 @@ private:
       float inverse = step >= 0x1p-126f ? 1 / step : 0;
       scales(d)[slot] = stored;
       for (int i = 0; i < 2; ++i) {
-        const float magic = 0x1.8p23f; // adding it rounds to an integer
-        Vec scaled = parts[i] * inverse;
-        ByteVec codes =
-            __builtin_convertvector(bitsOf(scaled + magic) - (int32_t)bitsOf(magic), ByteVec);
+        ByteVec codes = __builtin_convertvector(roundToInteger(parts[i] * inverse), ByteVec);
         int64_t first = d + 16 * i, n = least(16, dim - first);
         if (byElement)
           for (int64_t j = 0; j < n; ++j)

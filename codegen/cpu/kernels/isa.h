@@ -150,6 +150,12 @@ TK_INLINE Vec floatOf(IVec v) { return __builtin_bit_cast(Vec, v); }
 TK_INLINE float floatOf(uint32_t v) { return __builtin_bit_cast(float, v); }
 TK_INLINE uint32_t bitsOf(float v) { return __builtin_bit_cast(uint32_t, v); }
 
+// Nearest integers, to even, of numbers below 2^22; of others any.
+TK_INLINE IVec roundToInteger(Vec v) {
+  const float magic = 0x1.8p23f;
+  return bitsOf(v + magic) - (int32_t)bitsOf(magic);
+}
+
 // The sum of all elements, in a fixed order.
 TK_INLINE float sum(Vec v) {
   typedef float V8 __attribute__((ext_vector_type(8)));
