@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
 
 using namespace conformance;
 
@@ -56,5 +56,35 @@ INSTANTIATE_TEST_SUITE_P(Oracle, Int8Cache,
                          testing::Values("llama", "llama-mha", "llama-mqa", "mistral", "gemma3",
                                          "deepseek_v2", "falcon-alibi", "gpt2", "bart", "t5"),
                          nameOf);
+
+// Beams share blocks of the cache and copy those that they write to: each has the score that its
+// text has by itself.
+TEST(Int8Caches, BeamsCopyBlocks) {
+  Tensors golden = goldenOf("llama");
+  const std::string executable =
+      compile(folderOf("llama"), {"--precision", "f32", "--kv-dtype", "int8"});
+  ASSERT_NE(executable, "");
+  const std::vector<int64_t> prompt = golden["input_ids"].integers();
+  const nlohmann::json json =
+      runJson(executable, {"generate", "--ids", join(prompt), "-n", "12", "--beams", "4",
+                           "--length-penalty", "0", "--json"});
+  ASSERT_EQ(json["beams"].size(), 4u);
+  for (const nlohmann::json &beam : json["beams"]) {
+    std::vector<int64_t> ids = prompt;
+    for (int64_t id : beam["ids"])
+      ids.push_back(id);
+    const Tensor logits = runLogits(executable, {{ids}}, {"--cached"})["logits"];
+    const int64_t tokens = int64_t(ids.size());
+    double score = 0;
+    for (int64_t i = int64_t(prompt.size()); i < tokens; ++i) {
+      const std::vector<double> row = slice(logits.values, i - 1, tokens);
+      double sum = 0;
+      for (double value : row)
+        sum += std::exp(value);
+      score += row[ids[i]] - std::log(sum);
+    }
+    EXPECT_NEAR(score, beam["score"].get<double>(), 2e-2);
+  }
+}
 
 } // namespace
