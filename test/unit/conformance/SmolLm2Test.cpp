@@ -131,6 +131,19 @@ void expectPerplexity(const std::string &executable, double tolerance) {
   compare(chunks, "chunk_ppl", "chunk_scored");
 }
 
+// What a cache of 8 bits costs beside one of bf16.
+TEST_F(SmolLm2, PerplexityWithInt8Cache) {
+  const std::string bf16 = compile(smolLm2, stored),
+                    int8 = compile(smolLm2, {"--kv-dtype", "int8"});
+  ASSERT_NE(bf16, "");
+  ASSERT_NE(int8, "");
+  const Arguments perplexity = {"perplexity", golden + "perplexity_text.txt", "--json"};
+  const double before = runJson(bf16, perplexity).value("ppl", 0.0),
+               after = runJson(int8, perplexity).value("ppl", 0.0);
+  std::printf("bf16 %.6f, int8 %.6f: %+.4f %%\n", before, after, (after / before - 1) * 100);
+  EXPECT_NEAR(after / before, 1, 5e-3);
+}
+
 TEST_F(SmolLm2, PerplexityF32) { expectPerplexity(compile(smolLm2, f32), 1e-4); }
 TEST_F(SmolLm2, PerplexityStored) { expectPerplexity(compile(smolLm2, stored), 5e-3); }
 
