@@ -1,4 +1,5 @@
 #include "Kernels.h"
+#include "Tiles.h"
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
@@ -10,7 +11,8 @@
 #include <thread>
 
 #define DECLARE(kernel)                                                                            \
-  extern "C" tenon_kernel kernel##_generic, kernel##_avx2, kernel##_avx512, kernel##_avx512bf16;
+  extern "C" tenon_kernel kernel##_generic, kernel##_avx2, kernel##_avx512, kernel##_avx512bf16,      \
+      kernel##_amx;
 TENON_FOR_EACH_KERNEL(DECLARE)
 #undef DECLARE
 
@@ -21,13 +23,17 @@ const std::vector<Level> &availableLevels() {
 #define AVX2(kernel) kernel##_avx2,
 #define AVX512(kernel) kernel##_avx512,
 #define AVX512BF16(kernel) kernel##_avx512bf16,
+#define AMX(kernel) kernel##_amx,
     result.push_back({"generic", TENON_FOR_EACH_KERNEL(GENERIC)});
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
       result.push_back({"avx2", TENON_FOR_EACH_KERNEL(AVX2)});
     if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw"))
       result.push_back({"avx512", TENON_FOR_EACH_KERNEL(AVX512)});
-    if (__builtin_cpu_supports("avx512bf16"))
+    if (__builtin_cpu_supports("avx512bf16")) {
+      enableTiles();
       result.push_back({"avx512bf16", TENON_FOR_EACH_KERNEL(AVX512BF16)});
+      result.push_back({"amx", TENON_FOR_EACH_KERNEL(AMX)});
+    }
     return result;
   }();
   return levels;
