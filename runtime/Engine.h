@@ -16,6 +16,7 @@
 
 #include "runtime/Artefact.h"
 #include "runtime/KvPool.h"
+#include "runtime/Machine.h"
 #include "runtime/Mapping.h"
 #include "runtime/ThreadTeam.h"
 #include "runtime/Trace.h"
@@ -125,8 +126,9 @@ private:
   std::vector<int32_t> types, memoryLengths, memoryTable;
 };
 
-// The first variant whose features this CPU has.
-const tenon_variant &chooseVariant(const tenon_compiled &compiled);
+// The first variant whose features the machine has.
+const tenon_variant &chooseVariant(const tenon_compiled &compiled,
+                                   const Machine &machine = Machine());
 
 } // namespace tenon::rt
 

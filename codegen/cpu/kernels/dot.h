@@ -162,6 +162,10 @@ TK_INLINE void dotQuantisedFew(int32_t format, int64_t cols, const uint8_t *tile
 }
 
 // ── many rows, in registers of 16 outputs ──────────────────────────────────────────────────────
+
+// Fewer rows are not worth unpacking for.
+constexpr int64_t ManyRows = 16;
+
 #if TK_LANES == 16
 
 // A group of a tile, ready for many rows.
@@ -173,9 +177,6 @@ struct UnpackedGroup {
 // Groups that are unpacked at a time: with their rows, and what tile registers give, they fit the
 // first cache.
 constexpr int64_t RunGroups = TK_TILES ? 6 : 12;
-// Fewer rows are not worth unpacking for.
-constexpr int64_t ManyRows = 16;
-
 // The integer products of group g of some rows and two tiles: dots[half][row][tile], as in
 // addScaled.
 template <int Rows>
@@ -220,9 +221,9 @@ TK_INLINE void addRows(int32_t format, int64_t groups, const UnpackedGroup (*w)[
     for (int r = 0; r < Rows; ++r)
 #pragma unroll
       for (int t = 0; t < 2; ++t)
-        sums[r][t] = addScaled(format, sums[r][t], dots[0][r][t],
-                               dots[tk_has_halves(format) ? 1 : 0][r][t], w[i][t].scales, x[r],
-                               g + i);
+        sums[r][t] =
+            addScaled(format, sums[r][t], dots[0][r][t], dots[tk_has_halves(format) ? 1 : 0][r][t],
+                      w[i][t].scales, x[r], g + i);
   }
 #pragma unroll
   for (int r = 0; r < Rows; ++r)
@@ -256,8 +257,8 @@ TK_INLINE void multiplyTiles(int32_t format, const uint8_t *const *lines, const 
 
 // multiplyGroup's answer, for rows from `row` of the tiles on.
 template <int Rows>
-TK_INLINE void takeSums(int32_t format, const TileSums *sums, int64_t row,
-                        const CodeRow (&x)[Rows], int64_t g, ILanes (&dots)[2][Rows][2]) {
+TK_INLINE void takeSums(int32_t format, const TileSums *sums, int64_t row, const CodeRow (&x)[Rows],
+                        int64_t g, ILanes (&dots)[2][Rows][2]) {
 #pragma unroll
   for (int half = 0; half < (tk_has_halves(format) ? 2 : 1); ++half)
 #pragma unroll
@@ -299,7 +300,8 @@ TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *con
     for (int64_t r = 0; r < count; r += TileRows) {
       // The last tile reaches back over rows that are done: rows behind the last one aren't read.
       int64_t first = least(r, count - TileRows);
-      TileSums sums[RunGroups][2];
+      const int64_t parts = tk_has_halves(format) ? 2 : 1;
+      TileSums sums[2 * RunGroups];
       for (int64_t i = 0; i < run; ++i) {
         const uint8_t *lines[2];
         for (int t = 0; t < 2; ++t)
@@ -307,13 +309,13 @@ TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *con
                              : tiles[t] + (g + i) * groupBytes + tk_scale_bytes(format);
         const char *codes = rows + first * rowBytes + (g + i) * TK_GROUP;
         if (i % 2)
-          multiplyTiles<1>(format, lines, codes, rowBytes, sums[i]);
+          multiplyTiles<1>(format, lines, codes, rowBytes, sums + parts * i);
         else
-          multiplyTiles<0>(format, lines, codes, rowBytes, sums[i]);
+          multiplyTiles<0>(format, lines, codes, rowBytes, sums + parts * i);
       }
       addAll(r, least(r + TileRows, count),
              [&](int64_t i, int64_t row, const auto &x, auto &dots) __attribute__((always_inline)) {
-               takeSums(format, sums[i], row - first, x, g + i, dots);
+               takeSums(format, sums + parts * i, row - first, x, g + i, dots);
              });
     }
 #else

@@ -11,7 +11,7 @@
 #include <thread>
 
 #define DECLARE(kernel)                                                                            \
-  extern "C" tenon_kernel kernel##_generic, kernel##_avx2, kernel##_avx512, kernel##_avx512bf16,      \
+  extern "C" tenon_kernel kernel##_generic, kernel##_avx2, kernel##_avx512, kernel##_avx512bf16,   \
       kernel##_amx;
 TENON_FOR_EACH_KERNEL(DECLARE)
 #undef DECLARE

@@ -124,9 +124,7 @@ public:
   }
 
 private:
-  const uint8_t *code() const {
-    return reinterpret_cast<const uint8_t *>(machine.gregs[REG_RIP]);
-  }
+  const uint8_t *code() const { return reinterpret_cast<const uint8_t *>(machine.gregs[REG_RIP]); }
 
   int64_t read(int number) const {
     static constexpr int registers[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
