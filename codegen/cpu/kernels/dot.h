@@ -177,6 +177,7 @@ struct UnpackedGroup {
 // Groups that are unpacked at a time: with their rows, and what tile registers give, they fit the
 // first cache.
 constexpr int64_t RunGroups = TK_TILES ? 6 : 12;
+
 // The integer products of group g of some rows and two tiles: dots[half][row][tile], as in
 // addScaled.
 template <int Rows>
@@ -199,24 +200,25 @@ TK_INLINE void multiplyGroup(int32_t format, const UnpackedGroup (&w)[2], const 
   }
 }
 
-// acc + the products of `count` groups from group g on, for Rows rows from `row` on and two tiles.
-// multiply(i, row, x, dots) gives the integer products of group g + i.
+// acc + the products of `count` groups from group g on, for Rows rows and two tiles.
+// multiply(row, i, x, dots) gives the integer products of group g + i; `row` is the first row's
+// number.
 template <int Rows, class F>
 TK_INLINE void addRows(int32_t format, int64_t groups, const UnpackedGroup (*w)[2], int64_t g,
-                       int64_t count, const char *rows, int64_t row, float *const *acc,
+                       int64_t count, int64_t row, const char *rows, float *const *acc,
                        F multiply) {
   CodeRow x[Rows];
   FLanes sums[Rows][2];
 #pragma unroll
   for (int r = 0; r < Rows; ++r) {
-    x[r] = codeRow(rows + (row + r) * groups * TK_ACTIVATION_GROUP_BYTES, groups);
+    x[r] = codeRow(rows + r * groups * TK_ACTIVATION_GROUP_BYTES, groups);
 #pragma unroll
     for (int t = 0; t < 2; ++t)
-      sums[r][t] = g == 0 ? (FLanes)0.0f : loadAs<FLanes>(acc[t] + 16 * (row + r));
+      sums[r][t] = g == 0 ? (FLanes)0.0f : loadAs<FLanes>(acc[t] + 16 * r);
   }
   for (int64_t i = 0; i < count; ++i) {
     ILanes dots[2][Rows][2];
-    multiply(i, row, x, dots);
+    multiply(row, i, x, dots);
 #pragma unroll
     for (int r = 0; r < Rows; ++r)
 #pragma unroll
@@ -229,7 +231,7 @@ TK_INLINE void addRows(int32_t format, int64_t groups, const UnpackedGroup (*w)[
   for (int r = 0; r < Rows; ++r)
 #pragma unroll
     for (int t = 0; t < 2; ++t)
-      storeAs(acc[t] + 16 * (row + r), sums[r][t]);
+      storeAs(acc[t] + 16 * r, sums[r][t]);
 }
 
 #if TK_TILES
@@ -276,6 +278,7 @@ TK_INLINE void takeSums(int32_t format, const TileSums *sums, int64_t row, const
 TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *const *tiles,
                                 const char *rows, int64_t count, float *const *acc) {
   int64_t groups = (cols + TK_GROUP - 1) / TK_GROUP, groupBytes = tk_group_bytes(format);
+  int64_t rowBytes = groups * TK_ACTIVATION_GROUP_BYTES;
   // Tile registers read lines of bytes where they lie.
   bool unpacks = !TK_TILES || tk_has_nibbles(format);
   alignas(64) UnpackedGroup w[RunGroups][2];
@@ -290,13 +293,16 @@ TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *con
         w[i][t].scales = loadScales(format, group, 0);
       }
     auto addAll = [&](int64_t r, int64_t end, auto multiply) __attribute__((always_inline)) {
-      for (; r + 4 <= end; r += 4)
-        addRows<4>(format, groups, w, g, run, rows, r, acc, multiply);
-      for (; r < end; ++r)
-        addRows<1>(format, groups, w, g, run, rows, r, acc, multiply);
+      for (; r + 4 <= end; r += 4) {
+        float *out[] = {acc[0] + 16 * r, acc[1] + 16 * r};
+        addRows<4>(format, groups, w, g, run, r, rows + r * rowBytes, out, multiply);
+      }
+      for (; r < end; ++r) {
+        float *out[] = {acc[0] + 16 * r, acc[1] + 16 * r};
+        addRows<1>(format, groups, w, g, run, r, rows + r * rowBytes, out, multiply);
+      }
     };
 #if TK_TILES
-    int64_t rowBytes = groups * TK_ACTIVATION_GROUP_BYTES;
     for (int64_t r = 0; r < count; r += TileRows) {
       // The last tile reaches back over rows that are done: rows behind the last one aren't read.
       int64_t first = least(r, count - TileRows);
@@ -314,13 +320,13 @@ TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *con
           multiplyTiles<0>(format, lines, codes, rowBytes, sums + parts * i);
       }
       addAll(r, least(r + TileRows, count),
-             [&](int64_t i, int64_t row, const auto &x, auto &dots) __attribute__((always_inline)) {
+             [&](int64_t row, int64_t i, const auto &x, auto &dots) __attribute__((always_inline)) {
                takeSums(format, sums + parts * i, row - first, x, g + i, dots);
              });
     }
 #else
     addAll(0, count,
-           [&](int64_t i, int64_t, const auto &x, auto &dots)
+           [&](int64_t, int64_t i, const auto &x, auto &dots)
                __attribute__((always_inline)) { multiplyGroup(format, w[i], x, g + i, dots); });
 #endif
   }
