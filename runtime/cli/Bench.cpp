@@ -49,7 +49,7 @@ struct Depth {
 std::istream &operator>>(std::istream &in, Depth &depth) {
   in >> depth.first;
   depth.last = depth.first;
-  if (in.peek() == ':')
+  if (!in.eof() && in.peek() == ':')
     in.ignore() >> depth.last;
   return in;
 }
@@ -214,12 +214,12 @@ public:
                         "{:.1f} GB/s\n",
                         depth.text(), batch, median(rates), stepRate * bytes / 1e9,
                         streaming / 1e9));
-    Json entry = {{"depth", depth.first},
-                  {"batch", batch},
-                  {"tok_s", roundedAll(rates)},
-                  {"gb_s", rounded(stepRate * bytes / 1e9)}};
+    Json entry = {{"depth", depth.first}};
     if (depth.last != depth.first)
       entry["depth_last"] = depth.last;
+    entry["batch"] = batch;
+    entry["tok_s"] = roundedAll(rates);
+    entry["gb_s"] = rounded(stepRate * bytes / 1e9);
     add(decodes, std::move(entry), kernels);
   }
 
