@@ -21,14 +21,13 @@ import engines
 import install
 import turn
 
-DISTURBED = 0.04
 INSTRUCTIONS = ["avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"]
 
 
 def measure_limits(program, threads):
     turn.wait_until_quiet()
     process = turn.Process([program], threads)
-    return dict(json.loads(process.output), disturbed=process.others > DISTURBED)
+    return dict(json.loads(process.output), disturbed=process.disturbed)
 
 
 def describe_machine(directory, thread_counts):
@@ -65,7 +64,7 @@ class Comparison:
                 turn.wait_until_quiet()
             samples = turn.take(engine, threads, self.arguments.samples)
             for sample in samples:
-                sample["disturbed"] = sample["others"] > DISTURBED
+                sample["disturbed"] = sample["others"] > turn.DISTURBED
             self.results["samples"] += [
                 {"round": number, "engine": engine.name, "threads": threads, **sample} for sample in samples
             ]
