@@ -22,6 +22,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "peers"))
 
+import limits  # noqa: E402
 import series  # noqa: E402
 import tables  # noqa: E402
 import turn  # noqa: E402
@@ -39,13 +40,14 @@ def take(point, executable):
     """One sample: the median of a process's repeats."""
     process = turn.Process(["timeout", POINT_SECONDS, executable, "bench", *point.options, "--json"], point.threads)
     result = json.loads(process.output)
-    rates = (result["decode"] or result["prefill"])[0]["tok_s"]
+    measured = (result["decode"] or result["prefill"])[0]
     return {
         "series": point.series,
         "at": point.at,
         "threads": point.threads,
-        "tok_s": statistics.median(rates),
+        "tok_s": statistics.median(measured["tok_s"]),
         "memory": result["peak_rss_bytes"],
+        "kernels": measured.get("ops"),
         "others": process.others,
         "disturbed": process.disturbed,
     }
@@ -56,7 +58,7 @@ class Growth:
         self.arguments = arguments
         self.deadline = time.monotonic() + 60 * arguments.minutes
         self.executables = {"smollm2": arguments.tenon.resolve()}
-        self.results = {"models": {}, "samples": [], "cut_short": False}
+        self.results = {"models": {}, "limits": {}, "samples": [], "cut_short": False}
 
     def compile_widths(self):
         for width in series.WIDTHS if "width" in self.arguments.only else []:
@@ -80,8 +82,9 @@ class Growth:
                 return
 
     def run(self):
-        self.compile_widths()
         threads = self.arguments.threads
+        self.compile_widths()
+        self.results["limits"] = limits.measure(self.arguments.dir.resolve(), threads[:1])[threads[0]]
         for number in range(self.arguments.rounds):
             for count in threads:
                 print(f"round {number + 1}, {count} threads", file=sys.stderr, flush=True)

@@ -4,11 +4,12 @@
     prompt     prefill of ever longer prompts
     batch      decode of ever more sequences: behind 16 tokens, behind 520 each, and behind 16 to 1024, 520 on average
     width      decode and prefill of models of 4 layers of random weights, ever wider
+    kernels    where the time of one prompt goes, and of one step of decode: what does not grow, to compare with
 """
 
 import dataclasses
 
-ALL = ["context", "prompt", "batch", "width"]
+ALL = ["context", "prompt", "batch", "width", "kernels"]
 CONTEXTS = [0, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8128]
 CONTEXT_STEPS = 64  # the last context and they fill the 8192 tokens that SmolLM2 holds
 PROMPTS = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
@@ -62,4 +63,7 @@ def points(threads, all_threads, model="smollm2"):
     for n in WIDTHS if threads == all_threads else []:
         found.append(Point("width decode", n, threads, width_name(n), decode(16, 1, WIDTH_STEPS)))
         found.append(Point("width prefill", n, threads, width_name(n), prefill(WIDTH_PROMPT)))
+    if threads == all_threads:
+        found.append(Point("kernels prefill", 512, threads, model, [*prefill(512), "--ops"]))
+        found.append(Point("kernels decode", 4096, threads, model, [*decode(4096, 1, CONTEXT_STEPS), "--ops"]))
     return found

@@ -148,6 +148,34 @@ class Tables:
                 lines.append(f"{name} gets within 10 % of its best, {rates[best]:.0f} {unit} at {best}{last}, at {near}")
         return table(head, rows) + f"\n\nKnee with {threads_of(threads)}: " + "; ".join(lines) + "."
 
+    def kernels(self):
+        """Of the sample in which a step took the least time."""
+        threads, limits, texts = self.threads[0], self.results["limits"], []
+        for name, at, title in [("prefill", 512, "Prefill of 512 tokens"), ("decode", 4096, "Decode behind 4096 tokens")]:
+            samples = self.samples.get((f"kernels {name}", at, threads), [])
+            if not samples:
+                continue
+            kernels = min((s["kernels"] for s in samples), key=lambda kernels: sum(kernel["ms"] for kernel in kernels))
+            total, rows = sum(kernel["ms"] for kernel in kernels), []
+            for kernel in kernels:
+                if kernel["ms"] < 0.005 * total:
+                    continue
+                reads, works = kernel["bytes"] / kernel["ms"] / 1e6, kernel["flops"] / kernel["ms"] / 1e6
+                peak = limits["bf16_gops" if "attention" in kernel["kernel"] else "int8_gops"] or limits["f32_gops"]
+                rows.append(
+                    [
+                        "waiting for others" if kernel["kernel"] == "wait" else f"`{kernel['kernel']}`",
+                        kernel["calls"],
+                        f"{kernel['ms']:.3f}",
+                        f"{100 * kernel['ms'] / total:.1f} %",
+                        *([f"{reads:.1f}", f"{100 * reads / limits['memory_gb_s']:.0f} %"] if kernel["bytes"] else [NONE] * 2),
+                        *([f"{works:.0f}", f"{100 * works / peak:.0f} %"] if kernel["flops"] else [NONE] * 2),
+                    ]
+                )
+            head = [f"{title}, {threads_of(threads)}", "calls", "ms", "", "GB/s", "of memory", "Gop/s", "of int8, attention of bf16"]
+            texts.append(table(head, rows))
+        return "\n\n".join(texts)
+
     def notes(self):
         samples = self.results["samples"]
         disturbed = sum(sample["disturbed"] for sample in samples)
@@ -157,6 +185,7 @@ class Tables:
         if disturbed:
             worst = statistics.median(sample["others"] for sample in samples if sample["disturbed"])
             text += f" They took {100 * worst:.0f} % of the time of a disturbed one (median)."
+        text += " The machine's own limits were disturbed, too." if self.results["limits"]["disturbed"] else ""
         return text + (" Time was up before all points had been measured." if self.results["cut_short"] else "")
 
 
