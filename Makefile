@@ -100,4 +100,5 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run build install bench bench-peers bench-growth bench-instructions bench-page test \
-  conformance check-all lint check-text check-names check-layers check-format check-docs check-plugins check-clang check-tidy check-asan format docs clean deps help
+  conformance check-all lint check-text check-names check-layers check-format check-docs \
+  check-plugins check-clang check-tidy check-asan format docs clean deps help
