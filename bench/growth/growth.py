@@ -3,9 +3,9 @@
     growth.py --tenon OUT [--compiler build/bin/tenon] [--dir build/growth] [--threads 2,1] [--rounds 2] [--minutes 20]
         [--only context,batch]
 
-OUT is SmolLM2, compiled; models of other widths are compiled into DIR. A round takes each point of series.py once, some
-four minutes where nothing else runs. A point during which other processes had more than 4 % of the time is disturbed and
-taken once more (--patience), as long as there is time: after --minutes no other one is begun.
+OUT is SmolLM2, compiled; models of other widths are compiled into DIR. A round takes each point of series.py once, five
+minutes or so where nothing else runs. A point during which other processes had more than 4 % of the time is disturbed
+and taken once more (--patience), as long as there is time: after --minutes no other one is begun.
 
 DIR/results.json has the samples; the tables are printed, and written to DIR/*.md for the page (bench/peers/report.py).
 """

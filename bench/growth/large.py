@@ -73,7 +73,7 @@ class Large:
         head = [f"{self.arguments.threads} threads; the executable has {size} GiB", "", "peak memory, GiB"]
         text = table(head, self.rows)
         if self.disturbed:
-            text += f"\n\nOther processes had more than {100 * turn.DISTURBED:.0f} % of the time of: {', '.join(self.disturbed)}."
+            text += f"\n\nDisturbed by other processes, which had so much of the time: {', '.join(self.disturbed)}."
         return text
 
 

@@ -17,6 +17,7 @@ BATCHES = [1, 2, 4, 8, 16, 32, 64]
 BATCH_DEPTHS = ["16", "520", "16:1024"]
 BATCH_STEPS = 24
 WIDTHS = [256, 512, 768, 1024, 1536, 2048]
+WIDTH_LAYERS, WIDTH_VOCAB = 4, 512
 WIDTH_PROMPT, WIDTH_STEPS = 128, 64
 
 
@@ -47,7 +48,8 @@ def width_name(width):
 
 def width_options(width):
     """Of `tenon compile`: heads of 64, four of them for one of the cache, and an MLP four times as wide."""
-    sizes = {"hidden": width, "heads": width // 64, "kv_heads": width // 256, "ffn": 4 * width, "layers": 4, "vocab": 512}
+    sizes = {"hidden": width, "heads": width // 64, "kv_heads": width // 256, "ffn": 4 * width}
+    sizes |= {"layers": WIDTH_LAYERS, "vocab": WIDTH_VOCAB}
     sets = [option for name, size in sizes.items() for option in ("--set", f"{name}={size}")]
     return [*sets, "--weights", "random:1", "--precision", "int4"]
 

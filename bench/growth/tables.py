@@ -45,8 +45,8 @@ class Tables:
 
     def rates(self, name, threads):
         """{what grows: tokens/s}, as far as it was measured."""
-        found = {at: self.median(name, at, threads) for series_, at, count in self.samples if (series_, count) == (name, threads)}
-        return dict(sorted(found.items()))
+        measured = sorted(at for series_, at, count in self.samples if (series_, count) == (name, threads))
+        return {at: self.median(name, at, threads) for at in measured}
 
     def context(self):
         """A step's time is that of the weights and that of the cache, which grows with the context."""
@@ -64,10 +64,11 @@ class Tables:
             line = [((at + series.CONTEXT_STEPS / 2) * position, 1 / rate) for at, rate in points.items()]
             start, slope, off = fit(line)
             lines.append(
-                f"with {threads_of(threads)} {start * 1e3:.2f} ms and {slope * position * 1024 * 1e3:.2f} ms more for every 1024 tokens "
-                f"({1 / slope / 1e9:.0f} GB/s of cache), from which no point is more than {100 * off:.1f} % away"
+                f"with {threads_of(threads)} {start * 1e3:.2f} ms and {slope * position * 1024 * 1e3:.2f} ms more for every "
+                f"1024 tokens ({1 / slope / 1e9:.0f} GB/s of cache), from which no point is more than {100 * off:.1f} % away"
             )
-        head = ["tokens before", "cache, MiB", *(f"{threads_of(n)}, ms a token" for n in self.threads), "peak memory, MiB"]
+        times = [f"{threads_of(n)}, ms a token" for n in self.threads]
+        head = ["tokens before", "cache, MiB", *times, "peak memory, MiB"]
         return table(head, rows) + "\n\nThe straight line that fits best: " + "; ".join(lines) + "."
 
     def prompt(self):
@@ -81,9 +82,10 @@ class Tables:
             if points:
                 best = max(points, key=points.get)
                 enough = [at for at, rate in points.items() if rate >= 0.9 * points[best]]
+                last = 100 * points[max(points)] / points[best]
                 lines.append(
-                    f"with {threads_of(threads)} the best rate is {points[best]:.0f} tokens/s at {best}; from {enough[0]} to {enough[-1]} "
-                    f"it is at least 90 % of that, at {max(points)} still {100 * points[max(points)] / points[best]:.0f} %"
+                    f"with {threads_of(threads)} the best rate is {points[best]:.0f} tokens/s at {best}; from {enough[0]} to "
+                    f"{enough[-1]} it is at least 90 % of that, at {max(points)} still {last:.0f} %"
                 )
         head = ["tokens of a prompt", *(f"{threads_of(n)}, tokens/s" for n in self.threads), *self.speedup_head()]
         return table(head, rows) + "\n\nKnee: " + "; ".join(lines) + "."
@@ -95,15 +97,16 @@ class Tables:
         for n in series.BATCHES:
             gain = alone.get(n) and alone.get(1) and alone[n] / alone[1]
             ratio = spread.get(n) and even.get(n) and spread[n] / even[n]
-            rows.append([n, shown(alone.get(n)), shown(gain, 1), shown(even.get(n)), shown(spread.get(n)), shown(ratio, 2)])
+            row = [n, shown(alone.get(n)), shown(gain, 1)]
+            rows.append([*row, shown(even.get(n)), shown(spread.get(n)), shown(ratio, 2)])
         head = ["sequences", "behind 16, tokens/s", "of one alone", "behind 520", "behind 16 to 1024", "spread / even"]
         lines = []
         for name, points in [("16", alone), ("16 to 1024", spread)]:
             gains = {n: points[n] / points[n // 2] for n in points if n // 2 in points}
             flat = next((n for n in sorted(gains) if gains[n] < 1.25), None)
             lines.append(f"{flat // 2} behind {name} tokens" if flat else f"none yet behind {name} tokens")
-        knee = f"Knee with {threads_of(threads)}, from which on twice as many sequences bring less than a quarter more: "
-        return table(head, rows) + "\n\n" + knee + "; ".join(lines) + "."
+        knee = f"Knee with {threads_of(threads)}, from which on twice as many sequences bring less than a quarter more"
+        return table(head, rows) + f"\n\n{knee}: " + "; ".join(lines) + "."
 
     def scaling(self):
         """The same samples, by threads."""
@@ -132,26 +135,29 @@ class Tables:
         for width in series.WIDTHS:
             model = self.results["models"][series.width_name(width)]
             decode, prefill = (self.median(f"width {what}", width, threads) for what in ["decode", "prefill"])
-            layers = model["parameters"] - 512 * width  # a prompt's tokens do not multiply with the head
+            layers = model["parameters"] - series.WIDTH_VOCAB * width  # a prompt's tokens do not multiply with the head
             reading[width] = decode and decode * model["weight_bytes"] / 1e9
             working[width] = prefill and prefill * 2 * layers / 1e9
             row = [width, f"{model['weight_bytes'] / MIB:.1f}", shown(decode), shown(reading[width])]
             rows.append([*row, shown(prefill), shown(working[width])])
-        head = ["width", "weights, MiB", "decode, tokens/s", "weights, GB/s", f"prefill of {series.WIDTH_PROMPT}, tokens/s", "Gop/s"]
+        head = ["width", "weights, MiB", "decode, tokens/s", "weights, GB/s"]
+        head += [f"prefill of {series.WIDTH_PROMPT}, tokens/s", "Gop/s"]
         lines = []
         for name, rates, unit in [("decode", reading, "GB/s"), ("prefill", working, "Gop/s")]:
             rates = {width: rate for width, rate in rates.items() if rate}
             if rates:
                 best = max(rates, key=rates.get)
                 near = min(width for width, rate in rates.items() if rate >= 0.9 * rates[best])
-                last = f", {rates[max(rates)]:.0f} at {max(rates)}" if best != max(rates) else ""
-                lines.append(f"{name} gets within 10 % of its best, {rates[best]:.0f} {unit} at {best}{last}, at {near}")
+                lines.append(f"from {near} on {name} has 90 % of its best rate, {rates[best]:.0f} {unit} at {best}")
+                if best != max(rates):
+                    lines[-1] += f", and still {rates[max(rates)]:.0f} at {max(rates)}"
         return table(head, rows) + f"\n\nKnee with {threads_of(threads)}: " + "; ".join(lines) + "."
 
     def kernels(self):
         """Of the sample in which a step took the least time."""
         threads, limits, texts = self.threads[0], self.results["limits"], []
-        for name, at, title in [("prefill", 512, "Prefill of 512 tokens"), ("decode", 4096, "Decode behind 4096 tokens")]:
+        titles = [("prefill", 512, "Prefill of 512 tokens"), ("decode", 4096, "Decode behind 4096 tokens")]
+        for name, at, title in titles:
             samples = self.samples.get((f"kernels {name}", at, threads), [])
             if not samples:
                 continue
@@ -162,17 +168,12 @@ class Tables:
                     continue
                 reads, works = kernel["bytes"] / kernel["ms"] / 1e6, kernel["flops"] / kernel["ms"] / 1e6
                 peak = limits["bf16_gops" if "attention" in kernel["kernel"] else "int8_gops"] or limits["f32_gops"]
-                rows.append(
-                    [
-                        "waiting for others" if kernel["kernel"] == "wait" else f"`{kernel['kernel']}`",
-                        kernel["calls"],
-                        f"{kernel['ms']:.3f}",
-                        f"{100 * kernel['ms'] / total:.1f} %",
-                        *([f"{reads:.1f}", f"{100 * reads / limits['memory_gb_s']:.0f} %"] if kernel["bytes"] else [NONE] * 2),
-                        *([f"{works:.0f}", f"{100 * works / peak:.0f} %"] if kernel["flops"] else [NONE] * 2),
-                    ]
-                )
-            head = [f"{title}, {threads_of(threads)}", "calls", "ms", "", "GB/s", "of memory", "Gop/s", "of int8, attention of bf16"]
+                label = "waiting for others" if kernel["kernel"] == "wait" else f"`{kernel['kernel']}`"
+                row = [label, kernel["calls"] or NONE, f"{kernel['ms']:.3f}", f"{100 * kernel['ms'] / total:.1f} %"]
+                for rate, limit in [(reads, limits["memory_gb_s"]), (works, peak)]:
+                    row += [f"{rate:.0f}", f"{100 * rate / limit:.0f} %"] if rate else [NONE, NONE]
+                rows.append(row)
+            head = [f"{title}, {threads_of(threads)}", "calls", "ms", "", "GB/s", "of memory", "Gop/s", "of the peak"]
             texts.append(table(head, rows))
         return "\n\n".join(texts)
 
@@ -180,7 +181,7 @@ class Tables:
         samples = self.results["samples"]
         disturbed = sum(sample["disturbed"] for sample in samples)
         only = sum(all(sample["disturbed"] for sample in point) for point in self.samples.values())
-        text = f"Medians of {len(samples)} processes for {len(self.samples)} points. Other processes disturbed {disturbed}"
+        text = f"Medians; {len(self.samples)} points, {len(samples)} processes. Other processes disturbed {disturbed}"
         text += f"; {only} points have no other." if only else ", which are left out."
         if disturbed:
             worst = statistics.median(sample["others"] for sample in samples if sample["disturbed"])

@@ -78,7 +78,7 @@ def count(name, tenon, phases):
             longer, shorter, tokens = PHASES[phase]
             counts = instructions(folder / name, *longer, folder)
             counts.subtract(instructions(folder / name, *shorter, folder))
-            found[phase] = {kernel: round(number / tokens) for kernel, number in counts.most_common() if number >= tokens}
+            found[phase] = {kernel: round(n / tokens) for kernel, n in counts.most_common() if n >= tokens}
         return found
 
 

@@ -1,7 +1,7 @@
 """report.py RESULTS [TEMPLATE [FOLDER]]: what compare.py measured, in Markdown.
 
-In a template `{{name}}` stands for a part: machine, limits, engines, tables, notes or instructions. `{{folder/name}}` is what another
-benchmark wrote to FOLDER/folder/name.md (default: build). Without a template the parts follow each other.
+In a template `{{name}}` stands for a part: machine, limits, engines, tables, notes or instructions. `{{folder/name}}` is
+what another benchmark wrote to FOLDER/folder/name.md (default: build). Without a template the parts follow each other.
 """
 
 import json
@@ -109,7 +109,10 @@ class Report:
             for symbol, count in phases[phase].items():
                 name = symbol.partition(".")[0].rstrip("_0123456789")
                 counts.setdefault(name, [0, 0])[column] += count
-        rows = [[f"`{name}`", *(f"{count / 1e6:.2f}" if count else "–" for count in both)] for name, both in counts.items() if max(both) > 5000]
+        rows = []
+        for name, both in counts.items():
+            if max(both) > 5000:
+                rows.append([f"`{name}`", *(f"{count / 1e6:.2f}" if count else "–" for count in both)])
         whole = [f"**{sum(phases[phase].values()) / 1e6:.2f}**" for phase in ["decode", "prefill"]]
         head = ["millions of instructions a token", "decode behind 16 tokens", "prefill of 96 tokens"]
         return table(head, [*rows, ["**in all**", *whole]])

@@ -1,10 +1,11 @@
 """What activations in 8 bits cost: the perplexity of SmolLM2 as it is stored, against the same weights in f32.
 
-    perplexity.py [--compiler build/bin/tenon] [--dir build/quality]
+    perplexity.py [--compiler build/bin/tenon] [--dir build/quality] [--threads T]
 
 The text is that of the tests, in one context of 1548 tokens and in chunks of 512; as a prompt (prefill) and token by
-token (decode). Beside them stands what another implementation, in f32, makes of it (test/oracle). Takes two minutes.
-Exits with 1 if a difference is more than 0.5 %. The table is printed, and written to DIR/perplexity.md for the page.
+token (decode). Beside them stands what another implementation, in f32, makes of it (test/oracle). Takes two minutes
+where nothing else runs; a run that takes ten is given up. Exits with 1 if a difference is more than 0.5 %. The table is
+printed, and written to DIR/perplexity.md for the page.
 """
 
 import argparse
@@ -37,7 +38,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compiler", type=pathlib.Path, default="build/bin/tenon")
     parser.add_argument("--dir", type=pathlib.Path, default="build/quality")
+    parser.add_argument("--threads", type=int, help="1 is best where other processes run")
     arguments = parser.parse_args()
+    threads = ["--threads", arguments.threads] if arguments.threads else []
     golden = json.loads((ORACLE / "perplexity.json").read_text())
     rows, worst = [], 0
     with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +50,7 @@ def main():
 
         def perplexity(precision, *options):
             text = ORACLE / "perplexity_text.txt"
-            return json.loads(output(executables[precision], "perplexity", text, *options, "--json"))["ppl"]
+            return json.loads(output(executables[precision], "perplexity", text, *options, *threads, "--json"))["ppl"]
 
         for context, chunk, expected in [("1548", [], golden["ppl"]), ("512", ["--chunk", 512], golden["chunk_ppl"])]:
             for phase, cached in [("prefill", []), ("decode", ["--cached"])]:
