@@ -84,7 +84,8 @@ class Growth:
     def run(self):
         threads = self.arguments.threads
         self.compile_widths()
-        self.results["limits"] = limits.measure(self.arguments.dir.resolve(), threads[:1])[threads[0]]
+        if "kernels" in self.arguments.only:
+            self.results["limits"] = limits.measure(self.arguments.dir.resolve(), threads[:1])[threads[0]]
         for number in range(self.arguments.rounds):
             for count in threads:
                 print(f"round {number + 1}, {count} threads", file=sys.stderr, flush=True)

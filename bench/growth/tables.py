@@ -186,7 +186,7 @@ class Tables:
         if disturbed:
             worst = statistics.median(sample["others"] for sample in samples if sample["disturbed"])
             text += f" They took {100 * worst:.0f} % of the time of a disturbed one (median)."
-        text += " The machine's own limits were disturbed, too." if self.results["limits"]["disturbed"] else ""
+        text += " The machine's own limits were disturbed, too." if self.results["limits"].get("disturbed") else ""
         return text + (" Time was up before all points had been measured." if self.results["cut_short"] else "")
 
 
