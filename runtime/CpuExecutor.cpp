@@ -56,7 +56,7 @@ static int notedMatmul(tenon_dtype dtype, int64_t m, int64_t n, int64_t k, const
 int CpuExecutor::prefixUnit() const {
   if (fellBack)
     return 0;
-  return offeredOneDnn && (oneDnnFailed() || !askedOneDnn) ? TENON_BLOCK_TOKENS : waveTokens;
+  return offeredOneDnn && (oneDnnFailed() || !askedOneDnn) ? TENON_BLOCK_TOKENS : waveTokens();
 }
 
 static tenon_program *programOf(const tenon_variant &variant, Phase phase) {

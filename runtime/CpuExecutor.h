@@ -19,6 +19,7 @@ public:
   std::string name() const override { return chosen.name; }
   int threads() const override { return team.size(); }
   std::unique_ptr<KvMemory> reserve(int64_t bytes, const char *what) override;
+  int waveTokens() const override { return 512; }
   void begin() override { fellBack = false; }
   Results run(Phase phase, const tenon_batch &batch, const KvPool &cache, const KvPool &memory,
               Trace *trace) override;

@@ -28,6 +28,7 @@ config.substitutions += [
     ("%oracle", os.path.join(config.test_source_root, "oracle")),
     ("%models", os.path.join(config.tenon_source, "models")),
     ("%cxx", config.cxx),
+    ("%emulated_cuda", os.path.join(config.tenon_build, "lib", "libtenon_emulated_cuda.so")),
     ("%python", sys.executable),
 ]
 

@@ -135,6 +135,8 @@ TK_DEVICE void storeWords4(void *p, Words4 v) {
   memcpy(p, &v, sizeof v);
 }
 
+TK_DEVICE void prefetchLine(const void *) {}
+
 TK_DEVICE void copyAsync16(void *shared, const void *global) { tk_emulated_copy(shared, global); }
 TK_DEVICE void commitCopies() { tk_emulated_commit(); }
 TK_DEVICE void waitCopies(int pending) { tk_emulated_wait(pending); }

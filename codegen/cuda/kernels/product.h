@@ -1,7 +1,7 @@
 // Products of prepared rows with pairs of tiles, in three shapes:
 //
 //   one    one row: the block prepares it in shared memory. Its warps share the spans of K
-//   few    up to 32 rows, prepared in the workspace. The same
+//   few    up to 16 rows, prepared in the workspace. The same
 //   many   a block has 4 pairs (128 outputs) and 64 rows, which pass through shared memory; a warp
 //          has one pair and half of the rows, and all of K
 //
@@ -35,7 +35,9 @@ TK_DEVICE Pairs<Gated, QuarterOf, Store> makePairs(int64_t count, QuarterOf quar
 template <int Rows, int Panels>
 TK_DEVICE void addSpan(const Prologue &p, const Quarter &q, int64_t span, Panel panel,
                        Sums<Panels> &sums) {
-  const int64_t first = span * tk_span_steps(p.cols), end = tk_span_end(p.cols, span);
+  const int64_t first = span * tk_span_steps(p.cols);
+  const int64_t end = tk_spans_equal(p.cols) ? first + tk_span_steps(p.cols)
+                                             : tk_span_end(p.cols, span);
   const int64_t bytes = tk_step_bytes(p.format, p.parts) * Rows;
   auto at = [&](int64_t step) -> Panel { return {panel.step + step * bytes, panel.stride}; };
   if (tk_is_quantised(p.format)) {
@@ -73,6 +75,18 @@ TK_DEVICE void addSpan(const Prologue &p, const Quarter &q, int64_t span, Panel 
           addHalves<Rows, Panels>(p.format, p.parts, w[i], at(s + i), sums);
     }
   }
+}
+
+// Asks for the weights of this warp's spans, so that they are on their way while the block still
+// prepares what they are multiplied with.
+TK_DEVICE void prefetchSpans(const Prologue &p, const Quarter &q) {
+  const char *tile = q.matrix + q.row / 16 * q.tileBytes;
+  int64_t spanBytes = q.tileBytes / tk_steps(p.cols) * tk_span_steps(p.cols);
+  forEachSpan(p.cols, [&](int64_t span) {
+    int64_t first = span * spanBytes, end = least(first + spanBytes, q.tileBytes);
+    for (int64_t at = first + lane() % 16 * 128; at < end; at += 16 * 128)
+      prefetchLine(tile + at);
+  });
 }
 
 // What undoes a span's factor of row `at` of a panel.
@@ -135,6 +149,8 @@ TK_DEVICE void multiplyOne(const Prologue &p, const float *x, int64_t row, int64
   const int64_t spans = tk_spans(p.cols);
   const Panel panel = {shared(), 0};
   float *space = (float *)(shared() + tk_prepared_bytes(p.format, p.parts, p.cols));
+  if (firstPair < pairs.count)
+    prefetchSpans(p, pairs.quarter(firstPair, lane() / 16 * 4));
   NormOfRow n = measureRow(p, x, space + 2 * 32 * spans);
   forEachSpan(p.cols, [&](int64_t span) { prepareSpan<1>(p, n, x, span, shared(), 0); });
   syncWarp(); // a warp reads its own spans only
@@ -185,8 +201,6 @@ TK_DEVICE void multiplyFew(const Prologue &p, const char *prepared, int64_t rows
       multiplyPanels<1>(p, prepared, r, rows, pairs);
   else if (count <= TK_PANEL_ROWS)
     multiplyPanels<1>(p, prepared, first, rows, pairs);
-  else if (count <= 2 * TK_PANEL_ROWS)
-    multiplyPanels<2>(p, prepared, first, rows, pairs);
   else
     multiplyPanels<TK_FEW_ROWS / TK_PANEL_ROWS>(p, prepared, first, rows, pairs);
 }

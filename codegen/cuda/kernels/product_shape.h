@@ -26,7 +26,7 @@
 #define TK_PANEL_ROWS 8
 
 // Rows of a block of tk_..._few.
-#define TK_FEW_ROWS 32
+#define TK_FEW_ROWS 16
 
 // The work of a block of tk_..._many: 4 pairs of tiles, 8 panels.
 #define TK_MANY_PAIRS 4
@@ -58,6 +58,7 @@ static inline int64_t tk_span_end(int64_t cols, int64_t span) {
   int64_t end = (span + 1) * tk_span_steps(cols), steps = tk_steps(cols);
   return end < steps ? end : steps;
 }
+static inline int tk_spans_equal(int64_t cols) { return tk_steps(cols) % tk_span_steps(cols) == 0; }
 
 // Floats beside the codes of a row's step.
 static inline int64_t tk_step_numbers(int32_t format) { return format == TK_U4MG16 ? 4 : 2; }
