@@ -175,6 +175,9 @@ void Machine::resume(Thread &t) {
   }
   races::enter(nullptr, nullptr);
   running = nullptr;
+  if (explainFault)
+    fail(&t, explainFault(faultExplanation));
+  explainFault = nullptr;
 }
 
 void Machine::sync() {
@@ -200,8 +203,10 @@ void Machine::meetWarp(Operation operation) {
   if (warp.arrived && warp.operation != operation) {
     auto other = std::find_if(lanes, lanes + WarpSize,
                               [&](Thread *lane) { return lane->waitsIn == warp.operation; });
-    fault(std::string("is in ") + nameOf(operation) + " while thread " +
-          std::to_string((*other)->index) + " of its warp is in " + nameOf(warp.operation));
+    fault([&] {
+      return std::string("is in ") + nameOf(operation) + " while thread " +
+             std::to_string((*other)->index) + " of its warp is in " + nameOf(warp.operation);
+    });
   }
   warp.operation = operation;
   if (++warp.arrived < WarpSize) {
@@ -269,8 +274,7 @@ void Machine::fail(const Thread *t, const std::string &what) {
           std::to_string(blockRow) + "), thread " + std::to_string(t->index) + ": " + what;
 }
 
-void Machine::fault(const std::string &what) {
-  fail(running, what);
+void Machine::leave() {
   running->fibre.suspend();
   __builtin_unreachable(); // nobody resumes it
 }
@@ -341,8 +345,10 @@ int32_t tk_emulated_max_int(int32_t *p, int32_t v) {
 
 void tk_emulated_misaligned(const void *p, int32_t bytes) {
   Machine &machine = Machine::get();
-  machine.fault("accesses " + std::to_string(bytes) + " bytes that are not aligned to them, " +
-                machine.describe(p));
+  machine.fault([&] {
+    return "accesses " + std::to_string(bytes) + " bytes that are not aligned to them, " +
+           machine.describe(p);
+  });
 }
 
 // What is on its way is seen by nobody: until it has arrived its place holds what no kernel
@@ -352,7 +358,9 @@ void tk_emulated_copy(void *shared, const void *global) {
   auto *to = static_cast<char *>(shared);
   const GuardedBytes &memory = *machine.sharedMemory();
   if (to < memory.begin() || to + 16 > memory.end())
-    machine.fault("copies to what is not in shared memory: 16 bytes " + machine.describe(shared));
+    machine.fault([&] {
+      return "copies to what is not in shared memory: 16 bytes " + machine.describe(shared);
+    });
   access(shared, 16, races::Write);
   access(global, 16, races::Read);
   std::memset(shared, 0xff, 16);
