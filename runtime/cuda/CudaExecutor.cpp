@@ -17,6 +17,7 @@ namespace tenon::rt::cuda {
 
 namespace {
 
+constexpr int wave = 2048;                     // tokens of a batch of @prefill at most
 constexpr int64_t waveScored = 64;             // rows that a batch of @prefill scores at most
 constexpr int64_t stagingBytes = 16 << 20;     // of each of two buffers that weights pass through
 constexpr int64_t plainSharedBytes = 48 << 10; // a kernel asks for more
@@ -61,8 +62,9 @@ public:
 
   std::string name() const override { return device.facts().name; }
   int threads() const override { return 1; }
+  int waveTokens() const override { return wave; }
   // Few rows and many take different kernels, so that only whole waves give the same bits.
-  int prefixUnit() const override { return waveTokens; }
+  int prefixUnit() const override { return wave; }
 
   std::unique_ptr<KvMemory> reserve(int64_t bytes, const char *what) override {
     return std::make_unique<DeviceMemory>(device, bytes, what);
@@ -112,7 +114,8 @@ private:
 
   // Everything is asked for before anything is taken.
   void checkMemory(const ExecutorOptions &options) {
-    const int64_t activations = arenaBytes(waveTokens, waveScored) + workspaceBytes(waveTokens);
+    const int tokens = std::min(wave, compiled.context);
+    const int64_t activations = arenaBytes(tokens, waveScored) + workspaceBytes(tokens);
     const int64_t needed = compiled.weight_bytes + options.poolBytes + activations;
     const int64_t free = device.freeBytes();
     if (needed > free)

@@ -81,6 +81,8 @@ private:
   Driver();
 };
 
+[[noreturn]] void refuseWithoutDevices();
+
 // Numbers of the driver's interface.
 constexpr int attributeProcessors = 16, attributeMajor = 75, attributeMinor = 76;
 constexpr int functionSharedBytes = 8;

@@ -67,8 +67,9 @@ struct Function {
   Entry entry;
 };
 
-// What is known of a kernel's parameters: their size, that of tenon_arguments.
-constexpr size_t parameterBytes = sizeof(tenon_arguments);
+// A kernel's parameters are one tenon_arguments. They lie in this library, where instrumented
+// kernels may read: all else that they touch has to be the device's.
+tenon_arguments parametersOfKernel;
 
 int perform(Stream *stream, Action action) {
   if (!fault.empty())
@@ -275,11 +276,11 @@ EXPORT cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsign
       blockY != 1 || blockZ != 1)
     return InvalidValue;
   // Copied now, as the driver does.
-  std::vector<char> copied(parameterBytes);
-  std::memcpy(copied.data(), parameters[0], parameterBytes);
+  const auto copied = *static_cast<const tenon_arguments *>(parameters[0]);
   return perform(stream, [=] {
     Grid grid = {function->name.c_str(), gridX, gridY, int32_t(blockX), int64_t(sharedBytes)};
-    fault = run(grid, function->entry, copied.data());
+    parametersOfKernel = copied;
+    fault = run(grid, function->entry, &parametersOfKernel);
     return fault.empty() ? Done : LaunchFailed;
   });
 }

@@ -15,18 +15,9 @@
 #define TENON_CODEGEN_CUDA_KERNELS_ATTEND_SPLIT_H
 
 #include "attention_cut.h"
-#include "cache.h"
+#include "score.h"
 
 namespace tk {
-
-TK_DEVICE float negativeInfinity() { return bitsToFloat(0xff800000u); }
-
-// The bias of a key for a query of one head, whose row of the table is given.
-TK_DEVICE float scoreBias(const tk_attention_shape &s, const float *row, int32_t key,
-                          int32_t query) {
-  int32_t entry = key + s.bias_origin - (s.bias == TK_BIAS_DISTANCE ? query : 0);
-  return row[entry < 0 ? 0 : entry < s.bias_length ? entry : s.bias_length - 1];
-}
 
 // What a block works on.
 struct Split {
@@ -57,14 +48,6 @@ struct Split {
   }
 };
 
-TK_DEVICE void multiplyShort(int32_t dtype, float (&c)[4], const uint32_t (&a)[4],
-                             const uint32_t (&b)[2]) {
-  if (dtype == TENON_BF16)
-    mmaBf16(c, a, b);
-  else
-    mmaHalf(c, a, b);
-}
-
 // ── softmax ────────────────────────────────────────────────────────────────────────────────────
 
 // Four weights as the tensor cores take them: pairs of their upper parts, pairs of the lower ones.
@@ -92,20 +75,13 @@ TK_DEVICE void weighSpan(const Split &w, int32_t span) {
       for (int i = 0; i < 4; ++i) {
         int32_t key = span * TK_SPAN + at + i;
         float x = bitsToFloat(raw.w[i]);
-        if (s.softcap != 0)
-          x = s.softcap * hyperbolicTangent(x / s.softcap);
-        if (s.bias && w.sees(key))
-          x += scoreBias(s, w.bias + q * s.bias_length, key, w.position);
-        score[half][i] = w.sees(key) ? x : negativeInfinity();
-        largest = score[half][i] > largest ? score[half][i] : largest;
+        score[half][i] = w.sees(key) ? capAndBias(s, x, w.bias + q * s.bias_length, key, w.position)
+                                     : negativeInfinity();
+        largest = greater(score[half][i], largest);
       }
     }
-    for (int mask = 16; mask; mask /= 2) {
-      float other = shuffleXor(largest, mask);
-      largest = other > largest ? other : largest;
-    }
     float old = w.max[q];
-    largest = old > largest ? old : largest;
+    largest = greater(old, warpMax(largest));
     float total = 0;
     TK_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -121,8 +97,7 @@ TK_DEVICE void weighSpan(const Split &w, int32_t span) {
         weights = splitWeights(s.kv_dtype, p);
       storeWords4(w.scores + q * w.cut.results + 4 * (lane() + 32 * half), weights);
     }
-    for (int mask = 16; mask; mask /= 2)
-      total += shuffleXor(total, mask);
+    total = warpSum(total);
     syncWarp(); // all have read the old maximum
     if (lane() == 0) {
       float factor = exponential(old - largest);
@@ -375,12 +350,6 @@ template <int Slices> struct FloatSums {
 
 // ── a block ────────────────────────────────────────────────────────────────────────────────────
 
-// The softmax's denominator: a sink is one more score.
-TK_DEVICE float addSink(const float *sinks, int64_t head, float max, float sum) {
-  return sinks ? sum + exponential(sinks[head] - max) : sum;
-}
-TK_DEVICE float divided(float sum, float total) { return total == 0 ? 0 : sum / total; }
-
 // The spans that a row sees.
 struct Spans {
   int32_t first, count;
@@ -453,8 +422,8 @@ TK_DEVICE void attendShares(const Split &w, Sums &sums, const AttentionOperands 
   }
 }
 
-// prepare(split, row, head, first query's head, appends) gives the queries to split.setQuery, and,
-// if asked to, appends the row's own key and value.
+// prepare(split, row, kv head, head of the first query, appends) gives the queries to
+// split.setQuery. `appends`: no other block reads the last span for this kv head.
 template <class Prepare>
 TK_DEVICE void attendSplit(const tk_attention_shape &s, const AttentionOperands &io,
                            const tk_args &args, Prepare prepare) {
@@ -487,7 +456,7 @@ TK_DEVICE void attendSplit(const tk_attention_shape &s, const AttentionOperands 
   for (int32_t i = threadIndex(); i < cut.queryWords; i += threadCount())
     words[i] = 0;
   sync();
-  prepare(w, row, head, firstHead, spans.count && (spans.count - 1) % cut.splits % step == first);
+  prepare(w, row, head, firstHead, cut.runs == 1 && (spans.count - 1) % cut.splits % step == first);
   // Sums are arrays of registers: their sizes are part of their type.
   auto attend = [&](auto sums) {
     attendShares(w, sums, io, args, row, firstHead, spans, first, step);

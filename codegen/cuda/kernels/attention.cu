@@ -1,7 +1,9 @@
 // tk_attention: paged attention with causal visibility by position, grouped queries, an optional
 // window, softcap and score bias; over an encoder's memory, and bidirectional over the batch's own
 // rows.
+#include "attend_float_tile.h"
 #include "attend_split.h"
+#include "attend_tensor_tile.h"
 
 namespace tk {
 
@@ -35,4 +37,34 @@ TK_DEVICE void tk_attention_split(const tk_attention_shape &s, const tk_args &ar
 
 TK_DEVICE void tk_attention_merge(const tk_attention_shape &s, const tk_args &args) {
   tk::mergeShares(s, tk::operandsOf(s, args), args);
+}
+
+TK_DEVICE void tk_attention_tile(const tk_attention_shape &s, const tk_args &args) {
+  using namespace tk;
+  AttentionOperands io = operandsOf(s, args);
+  Tile tile = tileOf(s, io, args);
+  if (!tile.ownsAny())
+    return;
+  auto attend = [&](auto work) { work.run(); };
+  if (tk_attention_uses_mma(s))
+    switch (tile.cut.slices) {
+    case 1:
+      return attend(TensorTile<2, 1>{tile});
+    case 2:
+      return attend(TensorTile<2, 2>{tile});
+    case 3:
+      return attend(TensorTile<1, 3>{tile});
+    default:
+      return attend(TensorTile<1, 4>{tile});
+    }
+  switch (tile.cut.slices) {
+  case 1:
+    return attend(FloatTile<1>{tile});
+  case 2:
+    return attend(FloatTile<2>{tile});
+  case 3:
+    return attend(FloatTile<3>{tile});
+  default:
+    return attend(FloatTile<4>{tile});
+  }
 }

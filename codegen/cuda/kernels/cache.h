@@ -25,10 +25,6 @@ TK_DEVICE float fromShort(int32_t dtype, uint16_t bits) {
   return dtype == TENON_BF16 ? bf16ToFloat(bits) : halfToFloat(bits);
 }
 
-// The lower, or upper, halves of two words.
-TK_DEVICE uint32_t lowHalves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
-TK_DEVICE uint32_t highHalves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000u); }
-
 TK_DEVICE void storeElement(int32_t dtype, char *row, int64_t d, float v) {
   if (dtype == TENON_F32)
     ((float *)row)[d] = v;

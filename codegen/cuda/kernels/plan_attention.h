@@ -35,16 +35,19 @@ static inline int tk_plan_kv_append(const tk_kv_append_shape &s, int, tk_launch 
   return 1;
 }
 
-// `split` and `merge` name the kernels.
-static inline int tk_plan_split(const tk_attention_shape &s, const char *split, const char *merge,
-                                tk_launch *launches) {
+// `split` and `merge` name the kernels; `append` one that must come first where several blocks take
+// the queries of a kv head.
+static inline int tk_plan_split(const tk_attention_shape &s, const char *append, const char *split,
+                                const char *merge, tk_launch *launches) {
   tk_split_cut cut = tk_cut_split(s);
   int32_t pieces = s.kv_heads * cut.runs;
-  // Blocks for each share up to so many rows.
-  const int32_t rows[] = {4, 16, 0};
   int count = 0;
-  for (int i = 0; i < 3; ++i) {
-    int32_t step = tk_divide_up(cut.splits, 1 << 2 * i);
+  if (append && cut.runs > 1)
+    launches[count++] = tk_token_launch(append, 128, s.kv_heads);
+  // Few rows: a block for each share. With many, a sixteenth will do.
+  const int32_t rows[] = {8, 0}, fold[] = {1, 16};
+  for (int i = 0; i < 2; ++i) {
+    int32_t step = tk_divide_up(cut.splits, fold[i]);
     tk_launch &launch = launches[count++];
     launch = tk_token_launch(split, 32 * TK_SPLIT_WARPS, pieces * step);
     launch.shared_bytes = cut.sharedBytes;
@@ -62,12 +65,21 @@ static inline int tk_plan_split(const tk_attention_shape &s, const char *split, 
 }
 
 static inline int tk_plan_attention(const tk_attention_shape &s, int, tk_launch *launches) {
-  return tk_plan_split(s, "tk_attention_split", "tk_attention_merge", launches);
+  if (tk_attention_has_tiles(s)) {
+    tk_tile_cut cut = tk_cut_tile(s);
+    launches[0] =
+        tk_token_launch("tk_attention_tile", cut.threads, s.kv_heads * cut.runs * TK_TILE_SHARES);
+    launches[0].rows_per_block = cut.tokens;
+    launches[0].shared_bytes = cut.sharedBytes;
+    return 1;
+  }
+  return tk_plan_split(s, nullptr, "tk_attention_split", "tk_attention_merge", launches);
 }
 
 static inline int tk_plan_rope_attention(const tk_rope_attention_shape &s, int,
                                          tk_launch *launches) {
-  return tk_plan_split(s.attention, "tk_rope_attention_split", "tk_rope_attention_merge", launches);
+  return tk_plan_split(s.attention, "tk_rope_attention_append", "tk_rope_attention_split",
+                       "tk_rope_attention_merge", launches);
 }
 
 #endif // TENON_CODEGEN_CUDA_KERNELS_PLAN_ATTENTION_H

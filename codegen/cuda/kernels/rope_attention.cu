@@ -1,5 +1,5 @@
 // tk_rope_attention (decode): rotates q and k, appends k and v, attends. The block that reads the
-// last span appends first; several that do so for one kv head write the same bytes.
+// last span of a kv head appends first. Where several read it, a launch before them appends.
 #include "attend_split.h"
 #include "rotate.h"
 
@@ -15,35 +15,47 @@ TK_DEVICE AttentionOperands operandsOf(const tk_rope_attention_shape &s, const t
   return io;
 }
 
+// The key and value of one row and kv head.
+TK_DEVICE void appendRotated(const tk_rope_attention_shape &s, const tk_args &args, int64_t row,
+                             int64_t head) {
+  const Cache cache = cacheOf(s.attention, args.io[4], args);
+  const tenon_batch &batch = *args.batch;
+  const float *k = (const float *)args.io[1] + row * s.k_stride + head * cache.headDim;
+  const float *v = (const float *)args.io[2] + row * s.v_stride + head * cache.valueDim;
+  const float *angles = (const float *)args.io[3] + row * s.angles_stride;
+  int32_t position = batch.positions[row], slot = position % TENON_BLOCK_TOKENS;
+  int64_t block = blocksOf(batch, batch.sequence_of[row])[position / TENON_BLOCK_TOKENS];
+  char *key = cache.key(head, block, slot), *value = cache.value(head, block, slot);
+  for (int32_t i = threadIndex(); i < cache.headDim - s.rotary_dim / 2; i += threadCount())
+    rotatePiece(s.style, s.rotary_dim, k, angles, i,
+                [&](int32_t d, float x) { storeElement(cache.dtype, key, d, x); });
+  if (!cache.valuesInKeys)
+    for (int32_t d = threadIndex(); d < cache.valueDim; d += threadCount())
+      storeElement(cache.dtype, value, d, v[d]);
+}
+
 } // namespace tk
+
+TK_DEVICE void tk_rope_attention_append(const tk_rope_attention_shape &s, const tk_args &args) {
+  tk::appendRotated(s, args, tk::blockY(), tk::blockX());
+}
 
 TK_DEVICE void tk_rope_attention_split(const tk_rope_attention_shape &s, const tk_args &args) {
   using namespace tk;
   const tk_attention_shape &base = s.attention;
   AttentionOperands io = operandsOf(s, args);
-  attendSplit(
-      base, io, args,
-      [&](const Split &w, int64_t row, int64_t head, int64_t firstHead, bool appends) {
-        const Cache &cache = w.rows.cache;
-        const float *angles = (const float *)args.io[3] + row * s.angles_stride;
-        const float *q = io.q + row * base.q_stride + firstHead * base.head_dim;
-        int32_t pieces = base.head_dim - s.rotary_dim / 2;
-        for (int32_t i = threadIndex(); i < w.queries * pieces; i += threadCount())
-          rotatePiece(s.style, s.rotary_dim, q + i / pieces * base.head_dim, angles, i % pieces,
-                      [&](int32_t d, float value) { w.setQuery(i / pieces, d, value); });
-        if (!appends)
-          return;
-        const float *k = (const float *)args.io[1] + row * s.k_stride + head * base.head_dim;
-        const float *v = (const float *)args.io[2] + row * s.v_stride + head * cache.valueDim;
-        int64_t block = w.rows.table[w.position / TENON_BLOCK_TOKENS];
-        char *key = cache.key(head, block, w.position % TENON_BLOCK_TOKENS);
-        char *value = cache.value(head, block, w.position % TENON_BLOCK_TOKENS);
-        for (int32_t i = threadIndex(); i < pieces; i += threadCount())
-          rotatePiece(s.style, s.rotary_dim, k, angles, i,
-                      [&](int32_t d, float x) { storeElement(cache.dtype, key, d, x); });
-        for (int32_t d = threadIndex(); d < cache.valueDim; d += threadCount())
-          storeElement(cache.dtype, value, d, v[d]);
-      });
+  attendSplit(base, io, args,
+              [&](const Split &w, int64_t row, int64_t head, int64_t firstHead, bool appends) {
+                const float *angles = (const float *)args.io[3] + row * s.angles_stride;
+                const float *q = io.q + row * base.q_stride + firstHead * base.head_dim;
+                int32_t pieces = base.head_dim - s.rotary_dim / 2;
+                for (int32_t i = threadIndex(); i < w.queries * pieces; i += threadCount())
+                  rotatePiece(s.style, s.rotary_dim, q + i / pieces * base.head_dim, angles,
+                              i % pieces,
+                              [&](int32_t d, float value) { w.setQuery(i / pieces, d, value); });
+                if (appends)
+                  appendRotated(s, args, row, head);
+              });
 }
 
 TK_DEVICE void tk_rope_attention_merge(const tk_rope_attention_shape &s, const tk_args &args) {

@@ -55,7 +55,9 @@
   X(tk_rope, tk_rope_shape)                                                                        \
   X(tk_kv_append, tk_kv_append_shape)                                                              \
   X(tk_attention_split, tk_attention_shape)                                                        \
+  X(tk_attention_tile, tk_attention_shape)                                                         \
   X(tk_attention_merge, tk_attention_shape)                                                        \
+  X(tk_rope_attention_append, tk_rope_attention_shape)                                             \
   X(tk_rope_attention_split, tk_rope_attention_shape)                                              \
   X(tk_rope_attention_merge, tk_rope_attention_shape)
 
