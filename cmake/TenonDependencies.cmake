@@ -30,3 +30,8 @@ string(REGEX REPLACE "[^0-9]*([0-9]+)[^0-9]*([0-9]+).*" "\\1.\\2" version "${ver
 if(version VERSION_LESS 3.2)
   message(FATAL_ERROR "oneDNN ${version} in ${TENON_DNNL_INCLUDE_DIR} is older than 3.2: run scripts/install-deps.sh")
 endif()
+
+# NVRTC compiles CUDA kernels when a model is compiled for a GPU; like oneDNN it is loaded only then, and everything
+# else works without it.
+find_library(TENON_NVRTC_LIBRARY NAMES nvrtc libnvrtc.so.13 libnvrtc.so.12
+             PATHS /usr/local/cuda/lib64 ${CMAKE_SOURCE_DIR}/build/deps/nvrtc/lib)

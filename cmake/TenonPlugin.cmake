@@ -1,11 +1,11 @@
 # What a plugin's CMakeLists.txt is written with, after find_package(Tenon).
 
-# tenon_add_plugin(NAME SOURCES a.cpp ... [KERNELS k.cpp ...])
+# tenon_add_plugin(NAME SOURCES a.cpp ... [KERNELS k.cpp ...] [DEVICE_SOURCES shapes.h k.cu ...])
 #
-# A plugin NAME.so. Its CPU kernels are compiled to bitcode and carried inside; `plugin/EmbeddedKernels.h` gives them to
-# the code of the plugin.
+# A plugin NAME.so. Its CPU kernels are compiled to bitcode and carried inside, its CUDA kernels as text;
+# `plugin/EmbeddedKernels.h` gives them to the code of the plugin.
 function(tenon_add_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;KERNELS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;KERNELS;DEVICE_SOURCES")
   add_library(${name} MODULE ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE Tenon::Tenon)
   # The headers of LLVM declare what only its RTTI and its flags can link.
@@ -29,6 +29,24 @@ function(tenon_add_plugin name)
       "// Written by tenon_add_plugin.\n#include \"plugin/EmbeddedKernels.h\"\n${blobs}
 llvm::StringRef tenon::getEmbeddedKernels(llvm::StringRef level) {\n${cases}  return {};\n}\n")
     set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${files}")
+    target_sources(${name} PRIVATE ${source})
+  endif()
+  if(ARG_DEVICE_SOURCES)
+    set(parts)
+    set(paths)
+    foreach(part IN LISTS ARG_DEVICE_SOURCES)
+      cmake_path(ABSOLUTE_PATH part BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+      list(APPEND paths ${part})
+      string(APPEND parts ".incbin \\\"${part}\\\"\\n")
+    endforeach()
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}-device-sources.cpp)
+    file(CONFIGURE OUTPUT ${source} @ONLY CONTENT
+      "// Written by tenon_add_plugin.\n#include \"plugin/EmbeddedKernels.h\"
+asm(\".pushsection .rodata\\ndevice_sources:\\n${parts}device_sources_end:\\n.popsection\");
+extern \"C\" __attribute__((visibility(\"hidden\"))) const char device_sources[], device_sources_end[];
+llvm::StringRef tenon::getEmbeddedDeviceSource() {
+  return {device_sources, size_t(device_sources_end - device_sources)};\n}\n")
+    set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${paths}")
     target_sources(${name} PRIVATE ${source})
   endif()
 endfunction()

@@ -1,7 +1,7 @@
 # The files that `tenon compile` looks for (tools/Locations.h), at the same places in the build folder as in an
 # installed tree:
 #
-#   lib/libTenon.so  lib/libtenon_*.a  lib/tenon/{kernels,tenon.map}  share/tenon/{models,templates,licenses.txt}
+#   lib/libTenon.so  lib/libtenon_*.a  lib/tenon/{kernels,cuda,tenon.map}  share/tenon/{models,templates,licenses.txt}
 #
 # An installed tree has what plugins are built with too, and works wherever it is moved:
 #
@@ -9,6 +9,12 @@
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/tenon ${CMAKE_BINARY_DIR}/lib/tenon)
 file(CREATE_LINK ${CMAKE_SOURCE_DIR}/models ${CMAKE_BINARY_DIR}/share/tenon/models SYMBOLIC)
 file(CREATE_LINK ${CMAKE_SOURCE_DIR}/tools/templates ${CMAKE_BINARY_DIR}/share/tenon/templates SYMBOLIC)
+# Sources of CUDA kernels, by their paths here.
+foreach(part codegen/cuda/kernels codegen/kernels runtime)
+  cmake_path(GET part PARENT_PATH parent)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib/tenon/cuda/${parent})
+  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${part} ${CMAKE_BINARY_DIR}/lib/tenon/cuda/${part} SYMBOLIC)
+endforeach()
 configure_file(runtime/tenon.map ${CMAKE_BINARY_DIR}/lib/tenon/tenon.map COPYONLY)
 
 # What `OUT info --licenses` prints: Tenon's licence and those of the libraries inside every executable.
@@ -25,6 +31,9 @@ file(WRITE ${CMAKE_BINARY_DIR}/share/tenon/licenses.txt "${licenses}")
 
 install(FILES ${CMAKE_BINARY_DIR}/lib/tenon/tenon.map DESTINATION lib/tenon)
 install(FILES ${CMAKE_BINARY_DIR}/share/tenon/licenses.txt DESTINATION share/tenon)
+install(DIRECTORY codegen/cuda/kernels DESTINATION lib/tenon/cuda/codegen/cuda)
+install(FILES codegen/kernels/shapes.h codegen/kernels/packed_layout.h DESTINATION lib/tenon/cuda/codegen/kernels)
+install(FILES runtime/kernel_abi.h DESTINATION lib/tenon/cuda/runtime)
 install(DIRECTORY models tools/templates DESTINATION share/tenon)
 install(FILES runtime/tenon.h DESTINATION include)
 

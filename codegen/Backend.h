@@ -19,6 +19,9 @@ struct TargetOptions {
   std::vector<std::string> cpus = {"native"};
   // Where the kernels' bitcode lies: <folder>/<level>.bc.
   std::string kernelFolder;
+  // Where the sources of a device's kernels lie, by their paths in Tenon's own tree.
+  std::string deviceFolder;
+  std::string nvrtcPath; // the NVRTC to try first; may be empty
   CodeForm form = CodeForm::object;
 };
 
@@ -37,7 +40,7 @@ using BackendFactory = std::function<std::unique_ptr<Backend>()>;
 
 // Makes a name one that `--target` takes. False when it is taken.
 bool registerBackend(llvm::StringRef name, BackendFactory make);
-// "cpu", "reference" or a registered one; "cuda" and unknown names are errors that say what is
+// "cpu", "cuda", "reference" or a registered one; unknown names are errors that say what is
 // accepted.
 llvm::Expected<std::unique_ptr<Backend>> createBackend(llvm::StringRef name);
 

@@ -1,5 +1,6 @@
 // See Descriptor.h. The order of the fields is that of runtime/kernel_abi.h.
 #include "codegen/Descriptor.h"
+#include "codegen/ConstantFields.h"
 #include "codegen/Cost.h"
 #include "codegen/ProgramEmitter.h"
 #include "ir/Sched.h"
@@ -13,40 +14,6 @@ namespace tenon {
 namespace {
 
 constexpr uint64_t digestPlaceholder = 0x7477656967687421; // arbitrary, unlikely in code
-
-// Builds structs of the C ABI field by field.
-class Fields {
-public:
-  explicit Fields(llvm::Module &object) : builder(object.getContext()), object(object) {}
-
-  Fields &i32(int64_t value) { return add(builder.getInt32(value)); }
-  Fields &i64(int64_t value) { return add(builder.getInt64(value)); }
-  Fields &text(StringRef value) {
-    llvm::Constant *bytes = llvm::ConstantDataArray::getString(object.getContext(), value);
-    return add(new llvm::GlobalVariable(object, bytes->getType(), true,
-                                        llvm::GlobalValue::PrivateLinkage, bytes));
-  }
-  Fields &add(llvm::Constant *value) {
-    values.push_back(value);
-    return *this;
-  }
-  llvm::Constant *make() { return llvm::ConstantStruct::getAnon(values); }
-
-private:
-  llvm::IRBuilder<> builder;
-  llvm::Module &object;
-  SmallVector<llvm::Constant *> values;
-};
-
-// An array in the object; null without entries.
-llvm::Constant *makeTable(llvm::Module &object, ArrayRef<llvm::Constant *> entries) {
-  if (entries.empty())
-    return llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(object.getContext()));
-  llvm::Constant *table = llvm::ConstantArray::get(
-      llvm::ArrayType::get(entries[0]->getType(), entries.size()), entries);
-  return new llvm::GlobalVariable(object, table->getType(), true, llvm::GlobalValue::PrivateLinkage,
-                                  table);
-}
 
 // tenon_cache_layout
 llvm::Constant *makeCacheLayout(llvm::Module &object, llm::CacheType cache, int64_t layers) {
@@ -132,7 +99,7 @@ int64_t getWeightBytes(ModuleOp module) {
 }
 
 void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int32_t maxThreads,
-                    ArrayRef<VariantInfo> variants) {
+                    ArrayRef<VariantInfo> variants, llvm::Constant *device) {
   llvm::LLVMContext &context = object.getContext();
   SmallVector<llvm::Constant *> entries;
   auto declare = [&](StringRef phase, const VariantInfo &variant) -> llvm::Constant * {
@@ -205,6 +172,7 @@ void emitDescriptor(llvm::Module &object, ModuleOp module, StringRef target, int
                                  .add(makeStages(object, prefill))
                                  .add(makeStages(object, decode))
                                  .add(makeStages(object, encode))
+                                 .add(device ? device : makeTable(object, {}))
                                  .make();
   auto *global =
       new llvm::GlobalVariable(object, compiled->getType(), /*isConstant=*/true,

@@ -15,8 +15,10 @@ struct VariantInfo {
 };
 
 // Defines `tenon_compiled` in `object`. `maxThreads` 1 means that programs are not cut into slices.
+// `device` is a tenon_device_code in the object, where programs run on a device.
 void emitDescriptor(llvm::Module &object, mlir::ModuleOp module, llvm::StringRef target,
-                    int32_t maxThreads, llvm::ArrayRef<VariantInfo> variants);
+                    int32_t maxThreads, llvm::ArrayRef<VariantInfo> variants,
+                    llvm::Constant *device = nullptr);
 
 // Length of the weights section.
 int64_t getWeightBytes(mlir::ModuleOp module);

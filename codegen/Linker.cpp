@@ -2,7 +2,6 @@
 #include "codegen/Linker.h"
 #include "codegen/Error.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -36,27 +35,69 @@ static void addRuntime(std::vector<std::string> &arguments, LinkForm form,
     arguments.push_back(argument);
 }
 
-llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,
-                        llvm::StringRef libraryFolder, llvm::StringRef output) {
-  llvm::ErrorOr<std::string> compiler = llvm::sys::findProgramByName("c++");
-  if (!compiler)
-    return lacking("cannot link: no C++ compiler 'c++' on the PATH");
+namespace {
+// The system's C++ compiler, and a folder for what it reads and writes.
+class HostCompiler {
+public:
+  static llvm::Expected<HostCompiler> open(llvm::StringRef purpose) {
+    HostCompiler result;
+    llvm::ErrorOr<std::string> found = llvm::sys::findProgramByName("c++");
+    if (!found)
+      return lacking("cannot " + purpose + ": no C++ compiler 'c++' on the PATH");
+    result.program = *found;
+    if (std::error_code code = llvm::sys::fs::createUniqueDirectory("tenon", result.folder))
+      return lacking("cannot make a temporary folder: " + code.message());
+    return result;
+  }
+  HostCompiler(HostCompiler &&other) noexcept
+      : program(std::move(other.program)), folder(other.folder) {
+    other.folder.clear();
+  }
+  ~HostCompiler() {
+    if (!folder.empty())
+      (void)llvm::sys::fs::remove_directories(folder);
+  }
 
-  llvm::SmallString<128> folder;
-  if (std::error_code code = llvm::sys::fs::createUniqueDirectory("tenon", folder))
-    return lacking("cannot make a temporary folder: " + code.message());
-  auto cleanup = llvm::scope_exit([&] { (void)llvm::sys::fs::remove_directories(folder); });
+  std::string getPath(const llvm::Twine &name) const { return (folder + "/" + name).str(); }
 
-  std::vector<std::string> arguments{*compiler, "-o", output.str()};
-  for (auto [i, object] : llvm::enumerate(objects)) {
-    llvm::SmallString<128> path(folder);
-    llvm::sys::path::append(path, std::to_string(i) + ".o");
+  llvm::Error write(llvm::StringRef path, llvm::StringRef text) const {
     std::error_code code;
     llvm::raw_fd_ostream stream(path, code);
-    if (code)
-      return lacking("cannot write " + path + ": " + code.message());
-    stream << object;
-    arguments.push_back(path.str().str());
+    stream << text;
+    stream.flush();
+    if (!code && stream.has_error())
+      code = stream.error();
+    stream.clear_error();
+    return code ? lacking("cannot write " + path + ": " + code.message()) : llvm::Error::success();
+  }
+
+  llvm::Error run(llvm::StringRef purpose, std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), program);
+    std::string log = getPath("log");
+    std::vector<llvm::StringRef> references(arguments.begin(), arguments.end());
+    std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), log, log};
+    if (llvm::sys::ExecuteAndWait(program, references, std::nullopt, redirects) != 0)
+      return lacking("cannot " + purpose + ": " + firstLine(log));
+    return llvm::Error::success();
+  }
+
+private:
+  HostCompiler() = default;
+  std::string program;
+  llvm::SmallString<128> folder;
+};
+} // namespace
+
+llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,
+                        llvm::StringRef libraryFolder, llvm::StringRef output) {
+  llvm::Expected<HostCompiler> compiler = HostCompiler::open("link");
+  if (!compiler)
+    return compiler.takeError();
+  std::vector<std::string> arguments{"-o", output.str()};
+  for (auto [i, object] : llvm::enumerate(objects)) {
+    arguments.push_back(compiler->getPath(llvm::Twine(i) + ".o"));
+    if (llvm::Error error = compiler->write(arguments.back(), object))
+      return error;
   }
   if (form == LinkForm::object)
     arguments.insert(arguments.end(), {"-r", "-nostdlib"});
@@ -65,14 +106,29 @@ llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,
   if (llvm::sys::findProgramByName("ld.lld"))
     arguments.push_back("-fuse-ld=lld");
 
-  llvm::SmallString<128> log(folder);
-  llvm::sys::path::append(log, "log");
-  std::vector<llvm::StringRef> references(arguments.begin(), arguments.end());
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(log),
-                                                llvm::StringRef(log)};
-  if (llvm::sys::ExecuteAndWait(*compiler, references, std::nullopt, redirects) != 0)
-    return lacking("cannot link " + output + ": " + firstLine(log));
-  return llvm::Error::success();
+  return compiler->run(("link " + output).str(), std::move(arguments));
+}
+
+llvm::Expected<std::string> compileHostLibrary(llvm::StringRef source,
+                                               llvm::ArrayRef<std::string> flags) {
+  llvm::Expected<HostCompiler> compiler = HostCompiler::open("compile for the host");
+  if (!compiler)
+    return compiler.takeError();
+  std::string text = compiler->getPath("source.cpp"), object = compiler->getPath("source.o"),
+              library = compiler->getPath("library.so");
+  if (llvm::Error error = compiler->write(text, source))
+    return error;
+  std::vector<std::string> arguments = flags.vec();
+  arguments.insert(arguments.end(), {"-fPIC", "-c", text, "-o", object});
+  if (llvm::Error error = compiler->run("compile for the host", std::move(arguments)))
+    return error;
+  // Without what flags such as sanitizers' would link: the loader of the library brings it.
+  if (llvm::Error error = compiler->run("link for the host", {"-shared", object, "-o", library}))
+    return error;
+  auto bytes = llvm::MemoryBuffer::getFile(library);
+  if (!bytes)
+    return lacking("cannot read " + library + ": " + bytes.getError().message());
+  return (*bytes)->getBuffer().str();
 }
 
 } // namespace tenon

@@ -16,6 +16,10 @@ enum class LinkForm { executable, library, object };
 llvm::Error linkObjects(llvm::ArrayRef<std::string> objects, LinkForm form,
                         llvm::StringRef libraryFolder, llvm::StringRef output);
 
+// The bytes of a shared library made of one C++ source.
+llvm::Expected<std::string> compileHostLibrary(llvm::StringRef source,
+                                               llvm::ArrayRef<std::string> flags);
+
 } // namespace tenon
 
 #endif // TENON_CODEGEN_LINKER_H

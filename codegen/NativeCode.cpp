@@ -22,4 +22,15 @@ llvm::Error NativeCode::addDescriptor(mlir::ModuleOp module, llvm::StringRef tar
   return add(std::move(units));
 }
 
+llvm::Error
+NativeCode::addDeviceDescriptor(mlir::ModuleOp module, llvm::StringRef target,
+                                llvm::ArrayRef<std::string> images,
+                                llvm::function_ref<llvm::Constant *(llvm::Module &)> makeDevice) {
+  std::vector<CodeUnit> units;
+  llvm::Module &object = units.emplace_back("descriptor", CpuTarget{"x86-64", ""}).getModule();
+  emitDescriptor(object, module, target, /*maxThreads=*/1, {}, makeDevice(object));
+  variantNames.assign(images.begin(), images.end());
+  return add(std::move(units));
+}
+
 } // namespace tenon

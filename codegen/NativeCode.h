@@ -20,6 +20,10 @@ public:
   // The part with `tenon_compiled`, for any x86-64.
   llvm::Error addDescriptor(mlir::ModuleOp module, llvm::StringRef target, int32_t maxThreads,
                             llvm::ArrayRef<VariantInfo> variants);
+  // The same for a device: `makeDevice` makes the tenon_device_code.
+  llvm::Error addDeviceDescriptor(mlir::ModuleOp module, llvm::StringRef target,
+                                  llvm::ArrayRef<std::string> images,
+                                  llvm::function_ref<llvm::Constant *(llvm::Module &)> makeDevice);
 
   CodeForm getForm() const { return form; }
   // ELF, LLVM IR, or what else a backend writes.

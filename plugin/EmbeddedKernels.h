@@ -1,4 +1,4 @@
-// The bitcode of a plugin's own CPU kernels, which `tenon_add_plugin(... KERNELS ...)` puts into
+// A plugin's own kernels, which `tenon_add_plugin(... KERNELS ... DEVICE_SOURCES ...)` puts into
 // it.
 #ifndef TENON_PLUGIN_EMBEDDEDKERNELS_H
 #define TENON_PLUGIN_EMBEDDEDKERNELS_H
@@ -9,6 +9,10 @@ namespace tenon {
 
 // For a level of codegen/cpu/KernelSet.h. Every plugin has its own function of this name.
 __attribute__((visibility("hidden"))) llvm::StringRef getEmbeddedKernels(llvm::StringRef level);
+
+// The texts of `tenon_add_plugin(... DEVICE_SOURCES ...)`, one after another: for
+// codegen/cuda/DeviceKernelSet.h.
+__attribute__((visibility("hidden"))) llvm::StringRef getEmbeddedDeviceSource();
 
 } // namespace tenon
 

@@ -47,6 +47,11 @@ void PluginRegistry::addKernels(cpu::KernelSet kernels) {
     cpu::registerKernels(std::move(kernels));
 }
 
+void PluginRegistry::addKernels(cuda::DeviceKernelSet kernels) {
+  if (claim(plugin.kernels, "kernel set", kernels.name))
+    cuda::registerDeviceKernels(std::move(kernels));
+}
+
 void PluginRegistry::addBackend(StringRef name, BackendFactory make) {
   if (!registerBackend(name, std::move(make)))
     return fail("there is a backend '" + name + "' already");

@@ -5,6 +5,7 @@
 #include "codegen/Backend.h"
 #include "codegen/Version.h"
 #include "codegen/cpu/KernelSet.h"
+#include "codegen/cuda/DeviceKernelSet.h"
 #include "frontend/Extensions.h"
 #include "ir/LLM.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -49,6 +50,8 @@ public:
 
   // CPU kernels that are tried before Tenon's own.
   void addKernels(cpu::KernelSet kernels);
+  // CUDA kernels, likewise.
+  void addKernels(cuda::DeviceKernelSet kernels);
 
   // `--target NAME`.
   void addBackend(llvm::StringRef name, BackendFactory make);

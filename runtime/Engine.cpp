@@ -1,52 +1,38 @@
 #include "runtime/Engine.h"
 
 #include "runtime/Error.h"
-#include "runtime/Machine.h"
-#include "runtime/Matmul.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace tenon::rt {
 
-static constexpr int waveTokens = 512;
 static constexpr int waveScored = 64;
-// Shorter batches are not worth loading oneDNN for.
-static constexpr int oneDnnTokens = 32;
 
-const tenon_variant &chooseVariant(const tenon_compiled &compiled) {
-  std::string lacking;
-  for (int i = 0; i < compiled.variant_count; ++i) {
-    const tenon_variant &variant = compiled.variants[i];
-    std::string missing = missingFeature(variant.features);
-    if (missing.empty())
-      return variant;
-    lacking += fmt::format("{}{} needs {}", lacking.empty() ? "" : ", ", variant.name, missing);
-  }
-  throw Error(ExitMachine, fmt::format("this CPU runs none of the compiled variants: {}; compile "
-                                       "with --mcpu for this machine",
-                                       lacking.empty() ? "there are none" : lacking));
+// With the sizes of the pools.
+static EngineOptions complete(const tenon_compiled &compiled, EngineOptions options) {
+  const int64_t context = KvPool::blocksFor(compiled.context);
+  if (options.cacheBlocks <= 0)
+    options.cacheBlocks = context;
+  if (compiled.memory.layers == 0)
+    options.memoryBlocks = 0;
+  else if (options.memoryBlocks <= 0)
+    options.memoryBlocks = context;
+  options.poolBytes = KvPool::bytesFor(compiled.cache, options.cacheBlocks) +
+                      KvPool::bytesFor(compiled.memory, options.memoryBlocks);
+  return options;
 }
 
-static void plainBarrier(const tenon_env *env) { static_cast<ThreadTeam *>(env->team)->barrier(); }
-
-static int teamSize(const tenon_compiled &compiled, int requested) {
-  int threads = requested > 0 ? requested : allowedCpus();
-  return compiled.max_threads > 0 ? std::min(threads, compiled.max_threads) : threads;
+static KvReserve reserveFor(Executor &executor, const char *what) {
+  return [&executor, what](int64_t bytes) { return executor.reserve(bytes, what); };
 }
 
 Engine::Engine(const tenon_compiled &compiled, const Artefact &artefact,
                const EngineOptions &options)
-    : compiled(compiled), artefact(artefact), chosen(chooseVariant(compiled)),
-      team(teamSize(compiled, options.threads), options.pin),
-      kvPool(compiled.cache,
-             options.cacheBlocks > 0 ? options.cacheBlocks : KvPool::blocksFor(compiled.context)),
-      memory(compiled.memory, compiled.memory.layers == 0 ? 0
-                              : options.memoryBlocks > 0  ? options.memoryBlocks
-                                                          : KvPool::blocksFor(compiled.context)) {
-  scratchStride = (chosen.scratch_bytes + 4095) / 4096 * 4096;
-  scratch = Mapping::ofZeros(scratchStride * team.size(), "kernel scratch");
-}
+    : compiled(compiled), executor(makeExecutor(compiled, artefact, complete(compiled, options))),
+      kvPool(compiled.cache, complete(compiled, options).cacheBlocks,
+             reserveFor(*executor, "the KV cache")),
+      memory(compiled.memory, complete(compiled, options).memoryBlocks,
+             reserveFor(*executor, "the cache of cross-attention")) {}
 
 void Engine::check(const std::vector<Work> &works, bool encodes) const {
   const int32_t vocabulary = encodes ? encoderVocab() : vocab();
@@ -78,7 +64,7 @@ void Engine::encode(const std::vector<Work> &works, const RowSink &sink) {
       tokens += next.count;
     }
     if (!pieces.empty())
-      runBatch(works, chosen.encode, sink);
+      runBatch(works, Phase::Encode, sink);
   }
 }
 
@@ -87,25 +73,13 @@ bool Engine::outgrowsCache(const Work &work) const {
   return limit > 0 && cached > 0 && cached <= limit && cached + work.count > limit;
 }
 
-// tenon_services::matmul, noting that this thread's program called it.
-static thread_local bool asked;
-static int notedMatmul(tenon_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a,
-                       int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc) {
-  asked = true;
-  return matmul(dtype, m, n, k, a, lda, b, ldb, c, ldc);
-}
-
-int Engine::prefixUnit() const {
-  if (fellBack || compiled.keys_by_length)
-    return 0;
-  return offeredOneDnn && (oneDnnFailed() || !askedOneDnn) ? TENON_BLOCK_TOKENS : waveTokens;
-}
+int Engine::prefixUnit() const { return compiled.keys_by_length ? 0 : executor->prefixUnit(); }
 
 void Engine::step(const std::vector<Work> &works, const RowSink &sink) {
   if (!decodes())
     return encode(works, sink);
   check(works, /*encodes=*/false);
-  fellBack = false;
+  executor->begin();
   if (compiled.recompute_beyond == 0)
     return run(works, sink);
   // What is computed anew runs by itself, so that the others' rows are what they are without it.
@@ -151,7 +125,7 @@ void Engine::run(const std::vector<Work> &works, const RowSink &sink) {
     pieces.clear();
     for (int i = 0; i < static_cast<int>(works.size()); ++i)
       pieces.push_back({i, 0, 1, true, false});
-    runBatch(works, chosen.decode, sink);
+    runBatch(works, Phase::Decode, sink);
     return;
   }
   int work = 0, taken = 0; // taken: tokens of works[work] that earlier waves have run
@@ -180,11 +154,11 @@ void Engine::run(const std::vector<Work> &works, const RowSink &sink) {
         break;
     }
     if (!pieces.empty())
-      runBatch(works, chosen.prefill, sink);
+      runBatch(works, Phase::Prefill, sink);
   }
 }
 
-void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, const RowSink &sink) {
+void Engine::runBatch(const std::vector<Work> &works, Phase phase, const RowSink &sink) {
   // Room for all works that begin here first, or for none.
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Work &work = works[pieces[i].work];
@@ -204,7 +178,7 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
     }
   }
 
-  const bool readsMemory = hasMemory() && program != chosen.encode;
+  const bool readsMemory = hasMemory() && phase != Phase::Encode;
   size_t maxBlocks = 0, memoryBlocks = 0;
   for (const Piece &piece : pieces) {
     maxBlocks = std::max(maxBlocks, works[piece.work].sequence->blocks().size());
@@ -260,71 +234,20 @@ void Engine::runBatch(const std::vector<Work> &works, tenon_program *program, co
                        memoryTable.data(),
                        static_cast<int32_t>(memoryBlocks)};
 
-  int64_t arenaBytes = T * compiled.arena_token_bytes + R * compiled.arena_scored_bytes;
-  if (arenaBytes > arena.size()) {
-    arena = Mapping(); // the old one goes first
-    arena = Mapping::ofZeros(arenaBytes, "activations");
-  }
-  // A row must not depend on its neighbours when decoding, so decode never uses oneDNN.
-  services.matmul =
-      program != chosen.decode && T >= oneDnnTokens && !oneDnnFailed() ? notedMatmul : nullptr;
-  offeredOneDnn |= program != chosen.decode && T >= oneDnnTokens;
-  services.barrier = trace ? Trace::barrier : plainBarrier;
-  services.mark = trace ? Trace::mark : nullptr;
-  if (trace)
-    trace->beginStep(program == chosen.decode   ? compiled.decode_stages
-                     : program == chosen.encode ? compiled.encode_stages
-                                                : compiled.prefill_stages,
-                     batch, team.size());
-  team.run([&](int thread) {
-    tenon_env env = {&batch,       &services,     scratch.data() + thread * scratchStride,
-                     thread,       team.size(),   kvPool.blocks(),
-                     &team,        memory.base(), memory.blocks(),
-                     scratchStride};
-    asked = false;
-    if (trace)
-      trace->enter(thread);
-    program(&env, arena.data(), artefact.weights(), kvPool.base());
-    if (asked)
-      askedOneDnn = true;
-  });
-
-  fellBack |= services.matmul && oneDnnFailed();
-
-  const char *logits = arena.data() + T * compiled.arena_token_bytes + R * compiled.logits_offset;
-  const bool hasLogits = program != chosen.encode || !hasMemory();
-  const tenon_hidden *hiddens = hasLogits ? compiled.hiddens : compiled.encoder_hiddens;
-  const int64_t hiddenCount = hasLogits ? compiled.hidden_count : compiled.encoder_hidden_count;
+  const Results results = executor->run(phase, batch, kvPool, memory, trace);
+  const Hiddens hiddens = hiddensOf(compiled, phase);
   Row row;
-  row.hiddens.resize(static_cast<size_t>(hiddenCount));
+  row.hiddens.resize(results.hiddens.size());
   for (int64_t r = 0; r < R; ++r) {
     const int32_t token = scoredRows[r];
     const Piece &piece = pieces[sequenceOf[token]];
     row.work = piece.work;
     row.token = piece.first + token - starts[sequenceOf[token]];
-    row.logits = hasLogits ? reinterpret_cast<const float *>(logits) + r * compiled.vocab : nullptr;
-    for (int64_t h = 0; h < hiddenCount; ++h)
-      row.hiddens[h] = reinterpret_cast<const float *>(arena.data() + T * hiddens[h].offset) +
-                       int64_t(token) * hiddens[h].width;
+    row.logits = results.logits ? results.logits + r * compiled.vocab : nullptr;
+    for (size_t h = 0; h < row.hiddens.size(); ++h)
+      row.hiddens[h] = results.hiddens[h] + int64_t(token) * hiddens.list[h].width;
     sink(row);
   }
-}
-
-double Engine::secondsToStreamWeights() {
-  constexpr int64_t unit = 16; // words, whose sums fit the registers
-  const int64_t units = compiled.weight_bytes / 8 / unit;
-  const uint64_t *weights = reinterpret_cast<const uint64_t *>(artefact.weights());
-  std::atomic<uint64_t> sum{0};
-  const auto start = std::chrono::steady_clock::now();
-  team.run([&](int thread) {
-    uint64_t sums[unit] = {};
-    for (int64_t i = units * thread / team.size(); i < units * (thread + 1) / team.size(); ++i)
-      for (int64_t j = 0; j < unit; ++j)
-        sums[j] += weights[i * unit + j];
-    for (uint64_t part : sums)
-      sum += part;
-  });
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 } // namespace tenon::rt

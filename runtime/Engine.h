@@ -14,14 +14,8 @@
 #ifndef TENON_RUNTIME_ENGINE_H
 #define TENON_RUNTIME_ENGINE_H
 
-#include "runtime/Artefact.h"
-#include "runtime/KvPool.h"
-#include "runtime/Mapping.h"
-#include "runtime/ThreadTeam.h"
-#include "runtime/Trace.h"
-#include "runtime/kernel_abi.h"
+#include "runtime/Executor.h"
 
-#include <atomic>
 #include <functional>
 #include <vector>
 
@@ -49,20 +43,18 @@ struct Row {
 };
 using RowSink = std::function<void(const Row &)>;
 
-struct EngineOptions {
-  int threads = 0; // 0: as many as CPUs allowed
-  bool pin = false;
+struct EngineOptions : ExecutorOptions {
   int64_t cacheBlocks = 0;  // 0: enough for one sequence of the model's context
   int64_t memoryBlocks = 0; // the same, of an encoder's
 };
 
 class Engine {
 public:
-  // `artefact` must live longer. Throws with ExitMachine when no variant runs on this CPU.
+  // `artefact` must live longer. Throws with ExitMachine when this machine cannot run it.
   Engine(const tenon_compiled &compiled, const Artefact &artefact, const EngineOptions &options);
 
   // Whether the model continues texts; one that only encodes answers whole ones.
-  bool decodes() const { return chosen.prefill != nullptr; }
+  bool decodes() const { return hasDecoder(compiled); }
   // Whether it is an encoder-decoder, which reads another text first.
   bool hasMemory() const { return compiled.memory.layers > 0; }
 
@@ -72,8 +64,7 @@ public:
   // Of what encode() takes.
   int encoderVocab() const { return hasMemory() ? compiled.encoder_vocab : compiled.vocab; }
   int context() const { return compiled.context; }
-  int threads() const { return team.size(); }
-  const tenon_variant &variant() const { return chosen; }
+  const Executor &machine() const { return *executor; }
 
   // A prompt may be cut at multiples of this: computed in two steps, the first maybe as part of
   // another prompt, it gives the bits that it gives in one. Blocks where rows don't depend on their
@@ -92,8 +83,7 @@ public:
 
   // Until it is null again, every step is recorded there.
   void traceInto(Trace *into) { trace = into; }
-  // How long all threads take together to read all weights once, and do nothing else.
-  double secondsToStreamWeights();
+  double secondsToStreamWeights() { return executor->secondsToStreamWeights(); }
 
 private:
   struct Piece { // a run of one work's tokens in the batch being built
@@ -105,28 +95,18 @@ private:
   bool outgrowsCache(const Work &work) const;
   void run(const std::vector<Work> &works, const RowSink &sink);
   void runAnew(const Work &work, const RowSink &sink);
-  void runBatch(const std::vector<Work> &works, tenon_program *program, const RowSink &sink);
+  void runBatch(const std::vector<Work> &works, Phase phase, const RowSink &sink);
 
   const tenon_compiled &compiled;
-  const Artefact &artefact;
-  const tenon_variant &chosen;
-  ThreadTeam team;
+  std::unique_ptr<Executor> executor;
   KvPool kvPool, memory;
-  Mapping arena, scratch;
-  int64_t scratchStride = 0;
-  tenon_services services = {};
   Trace *trace = nullptr;
-  bool offeredOneDnn = false, fellBack = false; // ever; in the last step
-  std::atomic<bool> askedOneDnn{false};         // ever
 
   // The batch being built; members so that decoding allocates nothing.
   std::vector<Piece> pieces;
   std::vector<int32_t> ids, positions, sequenceOf, starts, lengths, blockTable, scoredRows;
   std::vector<int32_t> types, memoryLengths, memoryTable;
 };
-
-// The first variant whose features this CPU has.
-const tenon_variant &chooseVariant(const tenon_compiled &compiled);
 
 } // namespace tenon::rt
 

@@ -1,5 +1,7 @@
 #include "runtime/KvPool.h"
 
+#include "runtime/Mapping.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +14,25 @@ KvExhausted::KvExhausted(int64_t needed, int64_t free, int64_t total)
 
 static constexpr int64_t largestPool = int64_t(1) << 46; // half of the address space
 
-KvPool::KvPool(const tenon_cache_layout &layout, int64_t blocks) : layout(layout), total(blocks) {
+namespace {
+class HostMemory : public KvMemory {
+public:
+  HostMemory(int64_t bytes, const char *what) : mapping(Mapping::ofZeros(bytes, what)) {}
+  char *base() const override { return mapping.data(); }
+  void copy(int64_t to, int64_t from, int64_t bytes) override {
+    std::memcpy(base() + to, base() + from, static_cast<size_t>(bytes));
+  }
+
+private:
+  Mapping mapping;
+};
+} // namespace
+
+std::unique_ptr<KvMemory> reserveHost(int64_t bytes, const char *what) {
+  return std::make_unique<HostMemory>(bytes, what);
+}
+
+int64_t KvPool::bytesFor(const tenon_cache_layout &layout, int64_t blocks) {
   int64_t bytes;
   if (layout.layers < 0 || layout.heads < 0 || layout.key_bytes < 0 || layout.value_bytes < 0 ||
       blocks < 0 || blocks > INT32_MAX ||
@@ -22,9 +42,12 @@ KvPool::KvPool(const tenon_cache_layout &layout, int64_t blocks) : layout(layout
       __builtin_mul_overflow(bytes, int64_t(layout.layers), &bytes) || bytes > largestPool)
     refuse("a KV cache of {} layers x {} heads x {} blocks x ({} + {}) bytes cannot be reserved",
            layout.layers, layout.heads, blocks, layout.key_bytes, layout.value_bytes);
-  memory = Mapping::ofZeros(bytes, "the KV cache");
-  references.resize(static_cast<size_t>(blocks));
+  return bytes;
 }
+
+KvPool::KvPool(const tenon_cache_layout &layout, int64_t blocks, const KvReserve &reserve)
+    : layout(layout), total(blocks), references(static_cast<size_t>(blocks)),
+      memory(reserve(bytesFor(layout, blocks))) {}
 
 int32_t KvPool::take() {
   int32_t block;
@@ -44,12 +67,12 @@ void KvPool::release(int32_t block) {
 }
 
 void KvPool::copy(int32_t from, int32_t to) {
-  char *strip = memory.data();
+  int64_t strip = 0;
   for (int layer = 0; layer < layout.layers; ++layer)
     for (int64_t bytes : {layout.key_bytes, layout.value_bytes})
       for (int head = 0; head < layout.heads; ++head, strip += total * bytes)
         if (bytes > 0)
-          std::memcpy(strip + to * bytes, strip + from * bytes, static_cast<size_t>(bytes));
+          memory->copy(strip + to * bytes, strip + from * bytes, bytes);
 }
 
 KvSequence::KvSequence(KvSequence &&other) noexcept

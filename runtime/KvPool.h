@@ -14,10 +14,11 @@
 #define TENON_RUNTIME_KVPOOL_H
 
 #include "runtime/Error.h"
-#include "runtime/Mapping.h"
 #include "runtime/kernel_abi.h"
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace tenon::rt {
@@ -28,15 +29,29 @@ public:
   KvExhausted(int64_t needed, int64_t free, int64_t total);
 };
 
+// The memory of a pool: this machine's, or a device's, which only programs can read.
+class KvMemory {
+public:
+  virtual ~KvMemory() = default;
+  virtual char *base() const = 0;
+  virtual void copy(int64_t to, int64_t from, int64_t bytes) = 0;
+};
+using KvReserve = std::function<std::unique_ptr<KvMemory>(int64_t bytes)>;
+std::unique_ptr<KvMemory> reserveHost(int64_t bytes, const char *what = "the KV cache");
+
 class KvPool {
 public:
-  KvPool(const tenon_cache_layout &layout, int64_t blocks);
+  KvPool(const tenon_cache_layout &layout, int64_t blocks, const KvReserve &reserve);
+  KvPool(const tenon_cache_layout &layout, int64_t blocks)
+      : KvPool(layout, blocks, [](int64_t bytes) { return reserveHost(bytes); }) {}
 
-  char *base() const { return memory.data(); }
+  char *base() const { return memory->base(); }
   int64_t blocks() const { return total; }
   int64_t freeBlocks() const { return total - fresh + static_cast<int64_t>(returned.size()); }
   int owners(int32_t block) const { return references[block]; }
 
+  // What a pool takes. Refuses what no machine has.
+  static int64_t bytesFor(const tenon_cache_layout &layout, int64_t blocks);
   // What one position of a sequence takes.
   static int64_t positionBytes(const tenon_cache_layout &layout) {
     return layout.layers * layout.heads * (layout.key_bytes + layout.value_bytes) /
@@ -59,7 +74,7 @@ private:
   int64_t fresh = 0;               // blocks from here on were never used
   std::vector<int32_t> returned;   // used before and free again
   std::vector<int32_t> references; // [total]
-  Mapping memory;
+  std::unique_ptr<KvMemory> memory;
 };
 
 // A sequence's positions in the pool; gives its blocks back when destroyed. The pool must live

@@ -44,6 +44,10 @@ public:
   void enter(int thread);
   static void mark(const tenon_env *env, int32_t stage);
   static void barrier(const tenon_env *env); // the team's, timed
+  // What is known only once the step is over, as a device's: in place of the hooks.
+  void add(int thread, std::vector<Event> events) {
+    all.back().threads[static_cast<size_t>(thread)] = std::move(events);
+  }
 
   struct Lane;
 

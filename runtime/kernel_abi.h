@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define TENON_KERNEL_ABI 3
+#define TENON_KERNEL_ABI 4
 
 // Positions in one block of the paged KV cache.
 #define TENON_BLOCK_TOKENS 16
@@ -145,6 +145,84 @@ typedef struct tenon_cache_layout {
   int64_t value_bytes; // of its values; 0 where they are in the keys
 } tenon_cache_layout;
 
+// ── programs for a device ──────────────────────────────────────────────────────────────────────
+// A device runs a program as a list of launches, in order: a stage is one or a few of them, and no
+// barriers are needed in between. Kernels lie in an image for each architecture.
+
+typedef enum tenon_place {
+  TENON_AT_TOKENS = 0,  // arena + T * scale + offset
+  TENON_AT_SCORED = 1,  // arena + T * arena_token_bytes + R * scale + offset
+  TENON_AT_WEIGHTS = 2, // weights + offset
+  TENON_AT_CACHE = 3,   // the KV pool + its blocks * scale
+  TENON_AT_MEMORY = 4,  // the pool of cross-attention, likewise
+} tenon_place;
+
+typedef struct tenon_operand {
+  int64_t place; // tenon_place
+  int64_t scale;
+  int64_t offset;
+} tenon_operand;
+
+// A kernel with its shape. Its grid is `columns` blocks wide and high enough for all rows.
+typedef struct tenon_device_kernel {
+  const char *symbol;
+  int32_t threads; // of a block
+  int32_t columns;
+  int32_t rows_per_block; // 0: the grid is one block high
+  int32_t scored;         // 1: rows are the scored ones, 0: the tokens
+  int32_t least_rows;     // it is launched for so many rows only; 0: no limit
+  int32_t most_rows;
+  int64_t shared_bytes;
+  int64_t workspace_bytes; // of device memory, and so many more for each row; a stage's launches
+  int64_t workspace_row_bytes; // share it
+} tenon_device_kernel;
+
+typedef struct tenon_launch {
+  int32_t kernel;
+  int32_t stage;         // of the program
+  int64_t operand_count; // at most TENON_LAUNCH_OPERANDS
+  const tenon_operand *operands;
+} tenon_launch;
+
+typedef struct tenon_launches {
+  int64_t count;
+  const tenon_launch *list;
+} tenon_launches;
+
+#define TENON_LAUNCH_OPERANDS 16
+
+// What a kernel of a device is given. Everything it points to is in the device's memory.
+typedef struct tenon_arguments {
+  void *io[TENON_LAUNCH_OPERANDS]; // operands and results, as those of a tenon_kernel
+  const tenon_batch *batch;
+  int64_t cache_blocks;
+  int64_t memory_blocks;
+  char *workspace; // of the stage
+} tenon_arguments;
+
+typedef enum tenon_image_kind {
+  TENON_IMAGE_CUBIN = 0,    // for devices of this major version, from this minor one on
+  TENON_IMAGE_PTX = 1,      // for devices from this version on
+  TENON_IMAGE_EMULATED = 2, // x86 code, for the emulator of Tenon's tests
+} tenon_image_kind;
+
+typedef struct tenon_image {
+  const char *name;   // "sm_90"
+  int32_t kind;       // tenon_image_kind
+  int32_t capability; // 10 * major + minor
+  const char *bytes;
+  int64_t size;
+} tenon_image;
+
+typedef struct tenon_device_code {
+  int64_t image_count;
+  const tenon_image *images; // best first
+  int64_t kernel_count;
+  const tenon_device_kernel *kernels;
+  tenon_launches prefill, decode, encode; // empty where the model has no such phase
+  const void *runtime; // the rt::DeviceRuntime that runs it: only such executables contain one
+} tenon_device_code;
+
 // What the generated object defines, under the name `tenon_compiled`.
 typedef struct tenon_compiled {
   uint32_t abi; // TENON_KERNEL_ABI
@@ -180,6 +258,7 @@ typedef struct tenon_compiled {
   tenon_stages prefill_stages;
   tenon_stages decode_stages;
   tenon_stages encode_stages;
+  const tenon_device_code *device; // null: the programs are those of the variants
 } tenon_compiled;
 
 #endif // TENON_KERNEL_ABI_H

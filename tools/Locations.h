@@ -4,6 +4,7 @@
 //   lib/libTenon.so
 //   lib/libtenon_runtime.a ...      runtime archives
 //   lib/tenon/kernels/*.bc          CPU kernels
+//   lib/tenon/cuda/                 sources of CUDA kernels
 //   share/tenon/models/             architectures, tokenizers, model files
 //   share/tenon/templates/          what `tenon new` writes
 #ifndef TENON_TOOLS_LOCATIONS_H
@@ -15,6 +16,7 @@ namespace tenon {
 
 std::string getLibraryFolder();
 std::string getKernelFolder();
+std::string getDeviceFolder();
 std::string getModelsFolder();
 std::string getLicencesFile();
 std::string getTemplatesFolder();
@@ -22,6 +24,8 @@ std::string getTemplatesFolder();
 std::string getInstallFolder();
 // The oneDNN that was found when Tenon was built; empty when there was none.
 std::string getOneDNNPath();
+// The same of NVRTC.
+std::string getNvrtcPath();
 
 } // namespace tenon
 

@@ -5,6 +5,7 @@
 #include "passes/Graph.h"
 #include "passes/Pipeline.h"
 #include "tools/Command.h"
+#include "tools/DevicePlan.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -19,7 +20,7 @@ namespace {
 struct PlanArguments {
   ModelArguments model;
   int64_t batch = 1, prompt = 4, steps = 2;
-  std::string cacheType = "f16";
+  std::string cacheType = "f16", target, precision = "stored";
   bool json = false;
 };
 
@@ -36,6 +37,7 @@ struct Plan {
   std::string model;
   int64_t parameters = 0, weightBytes = 0, cacheBytes = 0, memoryBytes = 0, context = 0;
   std::vector<PlannedPhase> phases;
+  std::optional<DevicePlan> device; // with --target cuda
 };
 
 // Bytes of all checkpoint tensors, each once.
@@ -156,6 +158,19 @@ llvm::Expected<Plan> makePlan(const PlanArguments &arguments) {
   return plan;
 }
 
+// The model once more, lowered for the target.
+llvm::Expected<DevicePlan> makeDevicePlan(const PlanArguments &arguments) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  llvm::Expected<Model> model = arguments.model.load(context, /*needWeights=*/false);
+  if (!model)
+    return model.takeError();
+  CompileOptions options;
+  options.target = arguments.target;
+  options.precision = arguments.precision;
+  options.cacheType = arguments.cacheType;
+  return planOnDevice(*model->module, options, arguments.batch, arguments.prompt);
+}
+
 std::string formatBytes(int64_t bytes) {
   const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = bytes;
@@ -181,6 +196,8 @@ void printText(const Plan &plan, const PlanArguments &arguments) {
       llvm::outs() << "]\n";
     }
   }
+  if (plan.device)
+    printText(*plan.device);
 }
 
 void printJson(const Plan &plan, const PlanArguments &arguments) {
@@ -207,6 +224,8 @@ void printJson(const Plan &plan, const PlanArguments &arguments) {
           });
         });
     });
+    if (plan.device)
+      json.attributeObject("device", [&] { printJson(*plan.device, json); });
   });
   llvm::outs() << '\n';
 }
@@ -222,12 +241,24 @@ Action addPlan(CLI::App &app) {
   app.add_option("--steps", arguments->steps, "decode steps to show")->check(CLI::Range(0, 4096));
   app.add_option("--kv-dtype", arguments->cacheType, "element of the KV cache: f32, bf16 or f16")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+  app.add_option("--target", arguments->target, "also what steps would take there: cuda")
+      ->check(CLI::IsMember({"cuda"}));
+  app.add_option("--precision", arguments->precision, "of the weights, with --target");
   app.add_flag("--json", arguments->json);
   return [=]() -> llvm::Error {
     llvm::Expected<Plan> plan = makePlan(*arguments);
     if (!plan)
       return plan.takeError();
-    (arguments->json ? printJson : printText)(*plan, *arguments);
+    if (!arguments->target.empty()) {
+      llvm::Expected<DevicePlan> device = makeDevicePlan(*arguments);
+      if (!device)
+        return device.takeError();
+      plan->device.emplace(std::move(*device));
+    }
+    if (arguments->json)
+      printJson(*plan, *arguments);
+    else
+      printText(*plan, *arguments);
     return llvm::Error::success();
   };
 }

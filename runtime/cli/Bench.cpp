@@ -197,7 +197,7 @@ public:
                         {"stream_gb_s", rounded(streaming / 1e9)}});
     print(fmt::format("{} threads, loaded in {:.1f} ms, peak {} MiB, weights {} MiB read at {:.1f} "
                       "GB/s, memory-bound: {:.1f} of {:.1f} GB/s\n",
-                      engine.threads(), loadMs, peak >> 20, compiled.weight_bytes >> 20,
+                      engine.machine().threads(), loadMs, peak >> 20, compiled.weight_bytes >> 20,
                       weightRate / 1e9, weightRate / 1e9, streaming / 1e9));
   }
 
@@ -249,14 +249,14 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
       ->check(CLI::Range(0, 1 << 20))
       ->option_text("N");
   app.add_option("-r", plan.repeats, "Repeats (5)")->check(CLI::Range(1, 1000))->option_text("R");
-  addThreadOptions(app, engineOptions.threads, engineOptions.pin);
+  addMachineOptions(app, invocation, engineOptions);
   app.add_flag("--ops", operations, "Tell what each kernel takes");
   app.add_option("--trace", traceFile, "Write all stages of a few steps for Perfetto")
       ->option_text("F.json");
   app.add_flag("--json", json, "Print one JSON object");
   parse(app, arguments);
 
-  if (!chooseVariant(invocation.compiled).decode)
+  if (!hasDecoder(invocation.compiled))
     plan.steps = 0;
   const int context = invocation.compiled.context;
   int longest = 0, deepest = 0, widest = 0;

@@ -38,6 +38,14 @@ static std::string oneLine(std::string text) {
   return text;
 }
 
+static void listDevices(const Invocation &invocation) {
+  const DeviceRuntime *runtime = deviceRuntime(invocation.compiled);
+  if (!runtime)
+    refuse("--list-devices: this executable runs on the CPU; compile with --target cuda for a GPU");
+  for (const std::string &line : runtime->list())
+    print(line + "\n");
+}
+
 static void dispatch(const Invocation &invocation, Arguments arguments) {
   if (arguments.empty())
     throw Error(ExitUsage, "give a prompt, or a command (generate, logits, tokenize, detokenize, "
@@ -47,6 +55,8 @@ static void dispatch(const Invocation &invocation, Arguments arguments) {
       arguments.erase(arguments.begin());
       return command.run(invocation, arguments);
     }
+  if (arguments.front() == "--list-devices" && arguments.size() == 1)
+    return listDevices(invocation);
   runGenerate(invocation, arguments);
 }
 
@@ -140,11 +150,17 @@ std::string readFile(const std::string &path) {
   return readStream(file, path);
 }
 
-void addThreadOptions(CLI::App &app, int &threads, bool &pin) {
-  app.add_option("--threads", threads, "Threads; without it, as many as CPUs allowed")
+void addMachineOptions(CLI::App &app, const Invocation &invocation, ExecutorOptions &options) {
+  if (deviceRuntime(invocation.compiled)) {
+    app.add_option("--device", options.device, "Number of the GPU (0); --list-devices shows them")
+        ->check(CLI::Range(0, 1023))
+        ->option_text("N");
+    return;
+  }
+  app.add_option("--threads", options.threads, "Threads; without it, as many as CPUs allowed")
       ->check(CLI::Range(1, 1024))
       ->option_text("T");
-  app.add_flag("--pin", pin, "Bind each thread to its own CPU");
+  app.add_flag("--pin", options.pin, "Bind each thread to its own CPU");
 }
 
 void print(const std::string &text) {

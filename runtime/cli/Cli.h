@@ -3,12 +3,14 @@
 //
 //   OUT "prompt" [options]       = OUT generate "prompt" [options]
 //   OUT logits | tokenize | detokenize | perplexity | info | bench …
+//   OUT --list-devices           where it could run
 //   OUT -- TEXT                  a prompt that looks like a command or an option;  "-" reads
 //   standard input
 #ifndef TENON_RUNTIME_CLI_CLI_H
 #define TENON_RUNTIME_CLI_CLI_H
 
 #include "runtime/Clock.h"
+#include "runtime/Executor.h"
 #include "runtime/kernel_abi.h"
 
 #include <string>
@@ -52,8 +54,8 @@ std::vector<int32_t> parseIds(const std::string &list, const std::string &what);
 std::string readText(const std::string &argument);
 // A whole file, at most 1 GiB.
 std::string readFile(const std::string &path);
-// --threads and --pin
-void addThreadOptions(CLI::App &app, int &threads, bool &pin);
+// --threads and --pin, or --device where programs run on one.
+void addMachineOptions(CLI::App &app, const Invocation &invocation, ExecutorOptions &options);
 // Writes to stdout; a full disk is an error, a closed pipe ends the program.
 void print(const std::string &text);
 

@@ -170,7 +170,7 @@ void runGenerate(const Invocation &invocation, const Arguments &arguments) {
                                                {"never", EarlyStopping::Never}}))
       ->option_text("true|false|never");
   app.add_flag("--ignore-eos", options.ignoreEos, "Go on after the model's own end");
-  addThreadOptions(app, engineOptions.threads, engineOptions.pin);
+  addMachineOptions(app, invocation, engineOptions);
   app.add_flag("--json", request.json, "Print one JSON object");
   parse(app, arguments);
 

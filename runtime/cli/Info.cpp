@@ -1,6 +1,6 @@
 // OUT info: what the executable is and how it would run here.
 #include "runtime/Artefact.h"
-#include "runtime/Engine.h"
+#include "runtime/CpuExecutor.h"
 #include "runtime/Error.h"
 #include "runtime/Machine.h"
 #include "runtime/Matmul.h"
@@ -27,6 +27,17 @@ static Json describe(const Program &program) {
   info["kv_bytes_per_token"] = KvPool::positionBytes(compiled.cache);
   info["sections"] = sections;
   info["variants"] = variants;
+  if (const DeviceRuntime *runtime = deviceRuntime(compiled)) {
+    for (int64_t i = 0; i < compiled.device->image_count; ++i)
+      variants.push_back(compiled.device->images[i].name);
+    info["variants"] = variants;
+    try {
+      info["devices"] = runtime->list();
+    } catch (const Error &) {
+      info["devices"] = Json::array(); // runs on another machine
+    }
+    return info;
+  }
   try {
     info["variant"] = chooseVariant(compiled).name;
   } catch (const Error &) {

@@ -200,7 +200,7 @@ void runLogits(const Invocation &invocation, const Arguments &arguments) {
       ->option_text("FILE");
   app.add_flag("--cached", cached, "Feed one token at a time through the KV cache");
   app.add_flag("--hidden", hidden, "Write hidden states too (needs --emit-hidden at compile)");
-  addThreadOptions(app, engineOptions.threads, engineOptions.pin);
+  addMachineOptions(app, invocation, engineOptions);
   parse(app, arguments);
 
   Program program(invocation.compiled, invocation.path, invocation.name);

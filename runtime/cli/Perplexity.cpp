@@ -30,7 +30,7 @@ void runPerplexity(const Invocation &invocation, const Arguments &arguments) {
   app.add_option("--chunk", chunk, "Cut the text into independent chunks of N tokens")
       ->check(CLI::PositiveNumber)
       ->option_text("N");
-  addThreadOptions(app, engineOptions.threads, engineOptions.pin);
+  addMachineOptions(app, invocation, engineOptions);
   app.add_flag("--json", json, "Print {ppl, mean_nll, tokens, scored}");
   parse(app, arguments);
 

@@ -174,10 +174,12 @@ void Machine::resume(Thread &t) {
     t.started = true;
     t.fibre.start(body, this);
   }
+  races::enter(this, t.fibre.memory());
   if (!t.fibre.resume()) {
     t.ended = true;
     ++ended;
   }
+  races::enter(nullptr, nullptr);
   running = nullptr;
 }
 

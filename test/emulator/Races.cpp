@@ -2,6 +2,7 @@
 #include "test/emulator/Machine.h"
 #include <cstring>
 #include <dlfcn.h>
+#include <iterator>
 #include <unordered_map>
 
 using namespace tenon::emulator;
@@ -31,15 +32,23 @@ constexpr size_t PageBytes = 4096, PageWords = PageBytes / 4, MostPages = 8192;
 // Words are followed as a whole until some thread touches a part of one.
 struct Page {
   const char *lower = nullptr, *upper = nullptr; // what of it may be touched
+  bool shared = false;                           // what other blocks did was elsewhere
   Cell words[PageWords];
   std::unordered_map<size_t, Cell[4]> parts;
 };
 
 std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
-uintptr_t lastNumber = 0;
-Page *lastPage = nullptr;
+// Those that were looked for last.
+struct {
+  uintptr_t number = 0;
+  Page *page = nullptr;
+} recent[256];
 uint64_t layout = 0;
 bool instrumented = false;
+// The thread whose turn it is, if it is one's.
+Machine *running = nullptr;
+uintptr_t stackBegin = 0;
+size_t stackBytes = 0;
 
 class Access {
 public:
@@ -52,6 +61,7 @@ public:
     checkPlace();
     for (const char *at = p, *end = p + bytes; at < end;) {
       Page &page = pageOf(at);
+      since = page.shared ? machine.blockBeganAt : machine.launchedAt;
       size_t offset = uintptr_t(at) % PageBytes, word = offset / 4;
       bool whole = offset % 4 == 0 && end - at >= 4;
       auto parts = page.parts.end();
@@ -74,21 +84,22 @@ public:
 private:
   Page &pageOf(const char *at) {
     uintptr_t number = uintptr_t(at) / PageBytes;
-    if (lastPage && lastNumber == number)
-      return *lastPage;
+    auto &slot = recent[number % std::size(recent)];
+    if (slot.number == number)
+      return *slot.page;
     std::unique_ptr<Page> &page = pages[number];
     if (!page) {
       page = std::make_unique<Page>();
       findBounds(at, *page);
     }
-    lastNumber = number;
-    lastPage = page.get();
+    slot = {number, page.get()};
     return *page;
   }
 
   // Shared memory and allocations have pages of their own.
   void findBounds(const char *at, Page &page) {
     const GuardedBytes *block = machine.findShared(at);
+    page.shared = block != nullptr;
     if (!block)
       block = DeviceMemory::get().find(at);
     Dl_info info;
@@ -119,7 +130,7 @@ private:
   // Whether the running thread cannot know that it comes behind `other`.
   bool races(Stamp other) const {
     uint64_t then = timeOf(other);
-    if (then < machine.launchedAt)
+    if (then < since)
       return false;
     if (then < machine.blockBeganAt) // another block's
       return true;
@@ -164,7 +175,7 @@ private:
   }
 
   void addReader(Cell &cell) {
-    if (timeOf(cell.first) < machine.launchedAt)
+    if (timeOf(cell.first) < since)
       cell.first = stamp;
     if (timeOf(cell.read) < machine.blockBeganAt) {
       cell.otherWarp = cell.otherLane = 0;
@@ -183,19 +194,26 @@ private:
   size_t bytes;
   Kind kind;
   Stamp stamp;
+  uint64_t since = 0; // what was before is in order with everything
 };
 
 } // namespace
 
+[[gnu::noinline]] static void accessMemory(const void *p, size_t bytes, Kind kind) {
+  Access(*running, static_cast<const char *>(p), bytes, kind).run();
+}
+
 void races::access(const void *p, size_t bytes, Kind kind) {
-  Machine &machine = Machine::get();
-  if (!instrumented || !machine.isRunning())
+  // Most accesses are to the thread's own stack.
+  if (!instrumented || !running || uintptr_t(p) - stackBegin < stackBytes)
     return;
-  auto *at = static_cast<const char *>(p);
-  const GuardedPages *stack = machine.thread().fibre.memory();
-  if (at >= stack->begin() && at < stack->end())
-    return;
-  Access(machine, at, bytes, kind).run();
+  accessMemory(p, bytes, kind);
+}
+
+void races::enter(Machine *machine, const GuardedPages *stack) {
+  running = machine;
+  stackBegin = machine ? uintptr_t(stack->begin()) : 0;
+  stackBytes = machine ? size_t(stack->end() - stack->begin()) : 0;
 }
 
 void races::beginLaunch() {
@@ -203,7 +221,8 @@ void races::beginLaunch() {
     return;
   layout = GuardedBytes::made();
   pages.clear();
-  lastPage = nullptr;
+  for (auto &slot : recent)
+    slot = {};
 }
 
 // ── what -fsanitize=thread calls ───────────────────────────────────────────────────────────────

@@ -17,12 +17,20 @@
 
 #include <cstddef>
 
+namespace tenon::emulator {
+class GuardedPages;
+class Machine;
+} // namespace tenon::emulator
+
 namespace tenon::emulator::races {
 
 enum Kind { Read, Write, Atomic };
 
 // Before the running thread touches `bytes` bytes. Does nothing unless kernels are instrumented.
 void access(const void *p, size_t bytes, Kind kind);
+
+// It is the turn of a thread with this stack; null, null: of nobody.
+void enter(Machine *machine, const GuardedPages *stack);
 
 // Forgets what earlier launches did.
 void beginLaunch();

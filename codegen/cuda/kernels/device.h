@@ -21,6 +21,7 @@
 //   atomicAdd(float *|int32_t *, v), atomicMax(int32_t *, v)     return what was there
 //
 //   exponential hyperbolicTangent errorFunction squareRoot logarithm      of floats
+//   infinity() notANumber()
 //   sine cosine power                                                     of doubles
 //   bf16ToFloat(bits) bf16Low(word) bf16High(word) floatToBf16(v)         nearest even; NaN stays
 //   NaN halfToFloat(bits) halfLow(word) halfHigh(word) floatToHalf(v) pack(low, high)      two
@@ -75,6 +76,9 @@ struct alignas(16) Words4 {
 #endif
 
 namespace tk {
+TK_DEVICE float infinity() { return bitsToFloat(0x7f800000u); }
+TK_DEVICE float notANumber() { return bitsToFloat(0x7fc00000u); }
+
 TK_DEVICE int lane() { return threadIndex() % 32; }
 TK_DEVICE int warp() { return threadIndex() / 32; }
 TK_DEVICE int warps() { return threadCount() / 32; }

@@ -76,7 +76,7 @@ TK_DEVICE void tk_gather_rows(const tk_unary_shape &s, const tk_args &args) {
 TK_DEVICE void tk_softmax(const tk_unary_shape &s, const tk_args &args) {
   const float *x = (const float *)args.io[0] + tk::blockY() * s.x_stride;
   float *space = (float *)tk::shared();
-  float largest = -__builtin_inff();
+  float largest = -tk::infinity();
   for (int64_t c = tk::threadIndex(); c < s.cols; c += tk::threadCount())
     largest = tk::greater(x[c], largest);
   largest = tk::blockMax(largest, space);

@@ -8,15 +8,8 @@
 
 #include "runtime/kernel_abi.h"
 
-#define TK_MAX_IO 16
-
-// The one parameter of every kernel. All pointers are to device memory, those in `batch` too.
-struct tk_args {
-  void *io[TK_MAX_IO]; // as codegen/kernels/shapes.h orders them
-  const tenon_batch *batch;
-  int64_t cache_blocks, memory_blocks; // of the two pools
-  char *workspace;                     // shared by the launches of a stage, 256-byte aligned
-};
+// The one parameter of every kernel.
+typedef tenon_arguments tk_args;
 
 // One kernel of a stage. The launches of a stage run one after another with the same shape and
 // arguments; the end of one is the only barrier of a whole grid.

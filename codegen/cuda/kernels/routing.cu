@@ -7,7 +7,7 @@ namespace tk {
 // The first place of the largest of `count` scores, which is then made the smallest; by one warp.
 // A NaN is no score.
 TK_DEVICE int64_t takeLargest(float *scores, int64_t count) {
-  float best = -__builtin_inff();
+  float best = -tk::infinity();
   int32_t at = int32_t(count);
   for (int64_t i = lane(); i < count; i += 32)
     if (scores[i] > best || (scores[i] == best && at == count)) {
@@ -26,14 +26,14 @@ TK_DEVICE int64_t takeLargest(float *scores, int64_t count) {
   at = least(at, int32_t(count - 1));
   syncWarp();
   if (lane() == 0)
-    scores[at] = -__builtin_inff();
+    scores[at] = -tk::infinity();
   syncWarp();
   return at;
 }
 
 // The score of a group of columns.
 TK_DEVICE float judge(int32_t kind, const float *x, int64_t cols) {
-  float first = -__builtin_inff(), second = first;
+  float first = -tk::infinity(), second = first;
   for (int64_t c = 0; c < cols; ++c) {
     if (x[c] > first) {
       second = first;
@@ -53,7 +53,7 @@ TK_DEVICE void tk_top_k(const tk_top_k_shape &s, const tk_args &args) {
   const float *bias = (const float *)args.io[1];
   float *out = (float *)args.io[s.bias ? 2 : 1] + tk::blockY() * s.out_stride;
   float *scores = (float *)tk::shared(), *groups = scores + s.cols;
-  const float chosen = __builtin_nanf(""); // is not found again
+  const float chosen = tk::notANumber(); // is not found again
   for (int64_t c = tk::lane(); c < s.cols; c += 32)
     scores[c] = s.bias ? x[c] + bias[c] : x[c];
   tk::syncWarp();
@@ -70,7 +70,7 @@ TK_DEVICE void tk_top_k(const tk_top_k_shape &s, const tk_args &args) {
     }
     for (int64_t c = tk::lane(); c < s.cols; c += 32)
       if (groups[c / size] == groups[c / size])
-        scores[c] = -__builtin_inff();
+        scores[c] = -tk::infinity();
     tk::syncWarp();
   }
   for (int64_t k = 0; k < s.count; ++k) {

@@ -78,6 +78,7 @@ void Beams::checkOn(const std::string &backend) {
 
 TEST_P(Beams, OnTheReference) { checkOn("reference"); }
 TEST_P(Beams, OnTheCpu) { checkOn("cpu"); }
+TEST_P(Beams, OnCuda) { checkOn("cuda"); }
 
 // Models that were searched with beams.
 std::vector<std::string> listSearched() {

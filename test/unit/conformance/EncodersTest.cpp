@@ -77,12 +77,13 @@ protected:
   }
 
   // Weights, activations and cache in bf16: as far from f32 as transformers' own bf16 run.
-  void checkBf16() {
+  void checkBf16(const std::string &backend) {
     const nlohmann::json json = readJson(folderOf(GetParam()) + "/golden.json");
     const double rms = json["bf16_rms_diff"], largest = json["bf16_maxdiff"];
-    const std::string executable = compile(folderOf(GetParam()), {"--precision", "bf16"});
+    const std::string executable =
+        compile(folderOf(GetParam()), {"--target", backend, "--precision", "bf16"});
     ASSERT_NE(executable, "");
-    row = GetParam() + " cpu bf16 (rms)";
+    row = GetParam() + " " + backend + " bf16 (rms)";
     const Difference error =
         compare(runInputs(executable, pick(golden, "", inputNames))["logits"].values,
                 golden.at("logits").values);
@@ -91,10 +92,11 @@ protected:
     EXPECT_GT(error.rms, 1e-4) << "this was computed in f32";
   }
 
-  void checkInt8() {
-    const std::string executable = compile(folderOf(GetParam()), {"--precision", "int8"});
+  void checkInt8(const std::string &backend) {
+    const std::string executable =
+        compile(folderOf(GetParam()), {"--target", backend, "--precision", "int8"});
     ASSERT_NE(executable, "");
-    row = GetParam() + " cpu int8 (rms / std)";
+    row = GetParam() + " " + backend + " int8 (rms / std)";
     const std::vector<double> &expected = golden.at("logits").values;
     const Difference error =
         compare(runInputs(executable, pick(golden, "", inputNames))["logits"].values, expected);
@@ -129,8 +131,11 @@ protected:
 
 TEST_P(Encoders, OnTheReference) { checkInFull("reference"); }
 TEST_P(Encoders, OnTheCpu) { checkInFull("cpu"); }
-TEST_P(Encoders, InBf16) { checkBf16(); }
-TEST_P(Encoders, InInt8) { checkInt8(); }
+TEST_P(Encoders, OnCuda) { checkInFull("cuda"); }
+TEST_P(Encoders, InBf16) { checkBf16("cpu"); }
+TEST_P(Encoders, InBf16OnCuda) { checkBf16("cuda"); }
+TEST_P(Encoders, InInt8) { checkInt8("cpu"); }
+TEST_P(Encoders, InInt8OnCuda) { checkInt8("cuda"); }
 INSTANTIATE_TEST_SUITE_P(Oracle, Encoders, testing::ValuesIn(listModels("encoder")), nameOf);
 
 class EncoderDecoders : public EncoderTest {
@@ -161,8 +166,11 @@ protected:
 
 TEST_P(EncoderDecoders, OnTheReference) { checkInFull("reference"); }
 TEST_P(EncoderDecoders, OnTheCpu) { checkInFull("cpu"); }
-TEST_P(EncoderDecoders, InBf16) { checkBf16(); }
-TEST_P(EncoderDecoders, InInt8) { checkInt8(); }
+TEST_P(EncoderDecoders, OnCuda) { checkInFull("cuda"); }
+TEST_P(EncoderDecoders, InBf16) { checkBf16("cpu"); }
+TEST_P(EncoderDecoders, InBf16OnCuda) { checkBf16("cuda"); }
+TEST_P(EncoderDecoders, InInt8) { checkInt8("cpu"); }
+TEST_P(EncoderDecoders, InInt8OnCuda) { checkInt8("cuda"); }
 INSTANTIATE_TEST_SUITE_P(Oracle, EncoderDecoders, testing::ValuesIn(listModels("encdec")), nameOf);
 
 } // namespace

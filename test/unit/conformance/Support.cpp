@@ -88,6 +88,10 @@ std::string compile(const std::string &model, const Arguments &options) {
   const std::string path = scratch("model" + std::to_string(done.size()));
   Arguments arguments = {"compile", model, "-o", path};
   arguments.insert(arguments.end(), options.begin(), options.end());
+  if (std::find(options.begin(), options.end(), "cuda") != options.end()) {
+    arguments.insert(arguments.end(), {"--mcpu", "emulator"});
+    setenv("TENON_CUDA_DRIVER", TENON_EMULATED_DRIVER, 1);
+  }
   const Result result = run(compiler, arguments);
   EXPECT_EQ(result.code, 0) << result.err;
   if (result.code == 0)

@@ -36,7 +36,8 @@ nlohmann::json runJson(const std::string &program, const Arguments &arguments);
 // `part` in it.
 void expectRefused(const Result &result, int code, const std::string &part);
 
-// The executable of a model compiled with these options; compiled once. Empty if that failed.
+// The executable of a model compiled with these options; compiled once. Empty if that failed. Code
+// for CUDA is for the emulator, over which executables run.
 std::string compile(const std::string &model, const Arguments &options);
 
 nlohmann::json readJson(const std::string &path);

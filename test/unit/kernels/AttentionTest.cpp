@@ -115,7 +115,7 @@ TEST_P(AttentionTest, Golden) {
     std::vector<char> pool = fill(h, TENON_F32, {c.keys}, byToken(k, 0, c.keys),
                                   byToken(golden[std::string(c.name) + ".v"], 0, c.keys), batch);
     std::vector<float> queries = byToken(q, c.firstQuery, c.firstQuery + c.queries);
-    for (int threads : {1, 2, 5})
+    for (int threads : teams({1, 2, 5}))
       expectNear(attend(shape, batch, queries, pool, threads, bias), {wanted.begin(), wanted.end()},
                  1e-5);
     if (c.queries == 1) {
@@ -196,7 +196,7 @@ TEST_P(AttentionTest, Memory) {
   };
   Batch batch({queries, queries}, {0, 30});
   show(batch);
-  for (int threads : {1, 3})
+  for (int threads : teams({1, 3}))
     expectNear(attend(shape, batch, asked, pool, threads), wanted, 1e-5);
 
   shape.decode = 1;
@@ -230,7 +230,7 @@ TEST_P(AttentionTest, Bidirectional) {
   std::vector<float> wanted = attend(shape, batch, q, pool);
   shape.keys = TK_KEYS_TOKENS;
   shape.k_stride = shape.v_stride = h.kvWidth();
-  for (int threads : {1, 2, 7}) {
+  for (int threads : teams({1, 2, 7})) {
     std::vector<float> out(q.size(), -9);
     runKernel(level().tk_attention, &shape, {q.data(), k.data(), v.data(), out.data()}, batch,
               threads, tk_attention_scratch(&shape));
@@ -308,7 +308,7 @@ TEST_P(AttentionTest, RaggedPrefill) {
       shape.softcap = softcap;
       std::vector<float> one = attend(shape, batch, ragged.q, pool);
       expectNear(one, ragged.answer(shape), 1e-5);
-      for (int threads : {2, 3, 7})
+      for (int threads : teams({2, 3, 7}))
         EXPECT_EQ(attend(shape, batch, ragged.q, pool, threads), one);
     }
   }
@@ -389,7 +389,7 @@ TEST_P(AttentionTest, RaggedDecode) {
       shape.decode = 1;
       std::vector<float> one = attend(shape, batch, ragged.q, pool);
       expectNear(one, ragged.answer(shape), 1e-5);
-      for (int threads : {1, 2, 3, 8})
+      for (int threads : teams({1, 2, 3, 8}))
         for (int context : {0, 800}) {
           shape.context = context;
           EXPECT_EQ(attend(shape, batch, ragged.q, pool, threads), one);
@@ -520,7 +520,7 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
       std::vector<float> want = attend(shape.attention, batch, rotated, pool, 1, bias);
 
       shape.attention.q_stride = width;
-      for (int threads : {1, 2, 5})
+      for (int threads : teams({1, 2, 5}))
         for (int context : {0, 512}) {
           shape.attention.context = context;
           std::vector<char> cache = fused;

@@ -5,15 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
-#if __has_include("codegen/cuda/kernels/plan_elementwise.h")
 #include "codegen/cuda/kernels/plan_elementwise.h"
-#endif
 #if __has_include("codegen/cuda/kernels/plan_products.h")
 #include "codegen/cuda/kernels/plan_products.h"
 #endif
-#if __has_include("codegen/cuda/kernels/plan_attention.h")
 #include "codegen/cuda/kernels/plan_attention.h"
-#endif
 
 using namespace tenon;
 
@@ -80,7 +76,7 @@ void runPlan(const void *shape, void *const *io, const tenon_env *env) {
   std::memset(workspace.begin(), 0xff, workspace.size());
 
   tk_args args = {};
-  std::copy_n(io, TK_MAX_IO, args.io);
+  std::copy_n(io, TENON_LAUNCH_OPERANDS, args.io);
   args.batch = env->batch;
   args.cache_blocks = env->cache_blocks;
   args.memory_blocks = env->memory_blocks;
@@ -99,8 +95,8 @@ void runPlan(const void *shape, void *const *io, const tenon_env *env) {
 Level emulatedCudaLevel() {
   Level level = {};
   level.name = "cuda";
+  level.emulated = true;
 #define PLAN(name, Shape) level.tk_##name = runPlan<tk_plan_##name, Shape>;
-#if __has_include("codegen/cuda/kernels/plan_elementwise.h")
   PLAN(embedding, tk_embedding_shape)
   PLAN(norm, tk_norm_shape)
   PLAN(add_norm, tk_norm_shape)
@@ -120,19 +116,16 @@ Level emulatedCudaLevel() {
   PLAN(join_heads, tk_heads_shape)
   PLAN(slice_heads, tk_heads_shape)
   PLAN(gather_rows, tk_unary_shape)
-#endif
 #if __has_include("codegen/cuda/kernels/plan_products.h")
   PLAN(linear, tk_linear_shape)
   PLAN(gated_mlp, tk_gated_mlp_shape)
   PLAN(expert_linear, tk_expert_linear_shape)
 #endif
-#if __has_include("codegen/cuda/kernels/plan_attention.h")
   PLAN(rope_angles, tk_rope_angles_shape)
   PLAN(rope, tk_rope_shape)
   PLAN(kv_append, tk_kv_append_shape)
   PLAN(attention, tk_attention_shape)
   PLAN(rope_attention, tk_rope_attention_shape)
-#endif
 #undef PLAN
   return level;
 }

@@ -43,7 +43,7 @@ TEST_P(ElementwiseTest, Maps) {
   std::vector<float> a = randomFloats(5 * 32, 1, 3), b = randomFloats(5 * 32, 2);
   auto check = [&](tenon_kernel *kernel, const void *shape, std::vector<const void *> io,
                    auto want) {
-    for (int threads : {1, 2, 7}) {
+    for (int threads : teams({1, 2, 7})) {
       std::vector<float> out(5 * 32, 9.0f), expected(5 * 32, 9.0f);
       io.back() = out.data();
       runKernel(kernel, shape, io, Batch(5), threads);
@@ -70,7 +70,7 @@ TEST_P(ElementwiseTest, GatherRows) {
   std::vector<float> x = randomFloats(9 * 20, 1), out(4 * 20);
   tk_unary_shape shape = {TK_ROWS_SCORED, 20, 20, 20, 0, 0};
   std::vector<int32_t> rows = {0, 3, 7, 8};
-  for (int threads : {1, 2, 5}) {
+  for (int threads : teams({1, 2, 5})) {
     out.assign(out.size(), 0);
     runKernel(level().tk_gather_rows, &shape, {x.data(), out.data()}, Batch({9}, {0}, rows),
               threads);

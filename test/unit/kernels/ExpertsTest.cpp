@@ -85,7 +85,7 @@ TEST_P(ExpertsTest, Linear) {
               }
             }
           std::vector<float> first;
-          for (int threads : {1, 2, 3, 7}) {
+          for (int threads : teams({1, 2, 3, 7})) {
             std::vector<float> out(tokens * slots * rows, -9);
             std::vector<const void *> io = {x.data(), choice.data(), gate.packed.data(),
                                             bias.data()};
@@ -196,7 +196,7 @@ TEST_P(ExpertsTest, TopK) {
       for (int32_t k = 0; k < c.count; ++k)
         want.push_back(float(candidates[k].second));
     }
-    for (int threads : {1, 2, 5}) {
+    for (int threads : teams({1, 2, 5})) {
       std::vector<float> out(rows * c.count, -1);
       runKernel(level().tk_top_k, &s, {x.data(), bias.data(), out.data()}, Batch(rows), threads,
                 tk_top_k_scratch(&s));

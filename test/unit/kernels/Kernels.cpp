@@ -22,13 +22,13 @@ const std::vector<Level> &availableLevels() {
 #define AVX2(kernel) kernel##_avx2,
 #define AVX512(kernel) kernel##_avx512,
 #define AVX512BF16(kernel) kernel##_avx512bf16,
-    result.push_back({"generic", TENON_FOR_EACH_KERNEL(GENERIC)});
+    result.push_back({"generic", false, TENON_FOR_EACH_KERNEL(GENERIC)});
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-      result.push_back({"avx2", TENON_FOR_EACH_KERNEL(AVX2)});
+      result.push_back({"avx2", false, TENON_FOR_EACH_KERNEL(AVX2)});
     if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw"))
-      result.push_back({"avx512", TENON_FOR_EACH_KERNEL(AVX512)});
+      result.push_back({"avx512", false, TENON_FOR_EACH_KERNEL(AVX512)});
     if (__builtin_cpu_supports("avx512bf16"))
-      result.push_back({"avx512bf16", TENON_FOR_EACH_KERNEL(AVX512BF16)});
+      result.push_back({"avx512bf16", false, TENON_FOR_EACH_KERNEL(AVX512BF16)});
     result.push_back(emulatedCudaLevel());
     return result;
   }();
@@ -122,7 +122,7 @@ int matmulAnswer = 0;
 void runKernel(tenon_kernel *kernel, const void *shape, std::vector<const void *> io,
                const Batch &batch, int threads, int64_t scratchBytes, bool withMatmul) {
   ASSERT_NE(kernel, nullptr) << "this level has no such kernel";
-  io.resize(TK_MAX_IO); // CUDA kernels get all of them
+  io.resize(TENON_LAUNCH_OPERANDS); // CUDA kernels get all of them
   constexpr int64_t Guard = 256;
   Team team;
   tenon_services services = {barrier, withMatmul ? matmul : nullptr, nullptr};

@@ -42,6 +42,7 @@
 
 struct Level {
   const char *name;
+  bool emulated; // on a machine that is not this one
 #define DECLARE(kernel) tenon_kernel *kernel;
   TENON_FOR_EACH_KERNEL(DECLARE)
 #undef DECLARE
@@ -55,6 +56,10 @@ const std::vector<Level> &availableLevels();
 class KernelTest : public ::testing::TestWithParam<Level> {
 protected:
   const Level &level() const { return GetParam(); }
+  // Sizes of teams to try: those, or one where kernels leave it all to one thread.
+  std::vector<int> teams(std::vector<int> sizes) const {
+    return level().emulated ? std::vector<int>{1} : sizes;
+  }
 };
 #define TENON_KERNEL_TEST_SUITE(suite)                                                             \
   INSTANTIATE_TEST_SUITE_P(, suite, ::testing::ValuesIn(availableLevels()),                        \

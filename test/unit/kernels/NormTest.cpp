@@ -25,7 +25,7 @@ protected:
     if (bias)
       io.push_back(b.data());
     io.push_back(out.data());
-    for (int threads : {1, 3, 8}) {
+    for (int threads : teams({1, 3, 8})) {
       out.assign(out.size(), -1);
       runKernel(level().tk_norm, &shape, io, Batch(7), threads);
       expectRows(out, golden[name], 96);

@@ -85,7 +85,7 @@ TEST_P(ProductTest, LinearAllFormats) {
       expectNear(all, product(format, size.rows, size.cols, w, x), 1e-5);
       // Any number of rows and threads: the same bits.
       for (int32_t tokens : {1, 2, 7, 31, 33, 65, 150})
-        for (int threads : {1, 2, 3, 16}) {
+        for (int threads : teams({1, 2, 3, 16})) {
           std::vector<float> some = linear(s, {x.data(), w.data()}, Batch(tokens), threads);
           EXPECT_EQ(some, std::vector<float>(all.begin(), all.begin() + tokens * size.rows))
               << tokens << " tokens, " << threads << " threads";
@@ -138,7 +138,7 @@ TEST_P(ProductTest, LinearPrologueAndEpilogue) {
     tk_linear_shape s = {TK_ROWS_TOKENS, K, N, int32_t(format), 128, 80, TK_NORM_LAYER,
                          1e-5f,          1, 1, TK_ACT_SILU,     1,   80, 1};
     for (bool matmul : {false, true})
-      for (int threads : {1, 2, 4}) {
+      for (int threads : teams({1, 2, 4})) {
         std::vector<float> out = residual, got;
         runKernel(level().tk_linear, &s,
                   {x.data() + 4, w.data(), gamma.data(), beta.data(), bias.data(), out.data() + 3,
@@ -196,7 +196,7 @@ TEST_P(ProductTest, GatedMlpAllFormats) {
       tk_gated_mlp_shape s = {TK_ROWS_TOKENS, K, F, int32_t(format), K, F, TK_NORM_RMS_PLUS_ONE,
                               1e-5f,          0, 1, TK_ACT_GELU_ERF, 0};
       for (int32_t tokens : {T, 1, 5, 33})
-        for (int threads : {1, 2, 5}) {
+        for (int threads : teams({1, 2, 5})) {
           std::vector<float> out(tokens * F);
           runKernel(level().tk_gated_mlp, &s,
                     {x.data(), w.data(), gamma.data(), bias.data(), out.data()}, Batch(tokens),
@@ -211,7 +211,7 @@ TEST_P(ProductTest, GatedMlpAllFormats) {
         continue;
       s.matmul = 1;
       std::vector<float> out(T * F);
-      for (int threads : {1, 3}) {
+      for (int threads : teams({1, 3})) {
         runKernel(level().tk_gated_mlp, &s,
                   {x.data(), w.data(), gamma.data(), bias.data(), out.data()}, Batch(T), threads,
                   tk_gated_mlp_scratch(&s), true);
@@ -272,7 +272,7 @@ TEST_P(ProductTest, EmbeddingAllFormats) {
       std::vector<uint8_t> table = packMatrix(format, 101, cols, randomFloats(101 * cols, 1));
       Batch batch(23);
       tk_embedding_shape s = {101, cols, int32_t(format), cols + 1, 1.5f, 0, 0};
-      for (int threads : {1, 4}) {
+      for (int threads : teams({1, 4})) {
         std::vector<float> out(23 * (cols + 1));
         runKernel(level().tk_embedding, &s, {table.data(), out.data()}, batch, threads);
         for (int t = 0; t < 23; ++t)

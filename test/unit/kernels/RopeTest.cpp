@@ -94,7 +94,7 @@ TEST_P(RopeTest, ByLengthOfTheSequence) {
       ASSERT_NEAR(angles[token * dim + pairs + i], std::sin(angle), 2e-7);
     }
   };
-  for (int threads : {1, 3}) {
+  for (int threads : teams({1, 3})) {
     tk_rope_angles_shape shape = {dim, dim, 1, 2048, 2};
     runKernel(level().tk_rope_angles, &shape, {plain.data(), angles.data()}, batch, threads);
     for (int token : {0, 1, 2, 3})

@@ -4,7 +4,6 @@
 #include "codegen/cuda/kernels/device.h"
 #include <cstring>
 
-#if __has_include("codegen/cuda/kernels/elementwise.cu")
 #include "codegen/cuda/kernels/elementwise.cu"
 #include "codegen/cuda/kernels/embedding.cu"
 #include "codegen/cuda/kernels/norm.cu"
@@ -29,18 +28,24 @@
   X(tk_softmax, tk_unary_shape)                                                                    \
   X(tk_normalise, tk_unary_shape)                                                                  \
   X(tk_top_k, tk_top_k_shape)
-#else
-#define ELEMENTWISE(X)
-#endif
 
-#if __has_include("codegen/cuda/kernels/linear.cu")
+#include "codegen/cuda/kernels/experts.cu"
+#include "codegen/cuda/kernels/gated_mlp.cu"
 #include "codegen/cuda/kernels/linear.cu"
-#define PRODUCTS(X)
-#else
-#define PRODUCTS(X)
-#endif
+#define PRODUCTS(X)                                                                                \
+  X(tk_linear_one, tk_linear_shape)                                                                \
+  X(tk_linear_prepare, tk_linear_shape)                                                            \
+  X(tk_linear_few, tk_linear_shape)                                                                \
+  X(tk_linear_many, tk_linear_shape)                                                               \
+  X(tk_gated_mlp_one, tk_gated_mlp_shape)                                                          \
+  X(tk_gated_mlp_prepare, tk_gated_mlp_shape)                                                      \
+  X(tk_gated_mlp_few, tk_gated_mlp_shape)                                                          \
+  X(tk_gated_mlp_many, tk_gated_mlp_shape)                                                         \
+  X(tk_expert_linear_one, tk_expert_linear_shape)                                                  \
+  X(tk_expert_linear_sort, tk_expert_linear_shape)                                                 \
+  X(tk_expert_linear_prepare, tk_expert_linear_shape)                                              \
+  X(tk_expert_linear_many, tk_expert_linear_shape)
 
-#if __has_include("codegen/cuda/kernels/attention.cu")
 #include "codegen/cuda/kernels/attention.cu"
 #include "codegen/cuda/kernels/kv_append.cu"
 #include "codegen/cuda/kernels/rope.cu"
@@ -55,9 +60,6 @@
   X(tk_rope_attention_append, tk_rope_attention_shape)                                             \
   X(tk_rope_attention_split, tk_rope_attention_shape)                                              \
   X(tk_rope_attention_merge, tk_rope_attention_shape)
-#else
-#define ATTENTION(X)
-#endif
 
 CudaKernel *findCudaKernel(const char *name) {
 #define FIND(function, Shape)                                                                      \

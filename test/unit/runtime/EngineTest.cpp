@@ -1,5 +1,6 @@
 // Ragged batches against the toy model: whatever is batched, cut into waves or forked, each
 // sequence is answered as if it were alone.
+#include "runtime/CpuExecutor.h"
 #include "runtime/Engine.h"
 
 #include "Toy.h"
@@ -58,8 +59,8 @@ protected:
 
 TEST_P(EngineTest, ChoosesTheVariantThatRuns) {
   Engine engine(tenonCompiled, file, options());
-  EXPECT_STREQ(engine.variant().name, "toy");
-  EXPECT_EQ(engine.threads(), GetParam());
+  EXPECT_EQ(engine.machine().name(), "toy");
+  EXPECT_EQ(engine.machine().threads(), GetParam());
 }
 
 TEST_P(EngineTest, PrefillThenDecode) {
@@ -243,5 +244,5 @@ TEST(Engine, MaxThreadsOfTheProgramIsKept) {
   Artefact artefact = Artefact::open(path, path, single);
   EngineOptions options;
   options.threads = 4;
-  EXPECT_EQ(Engine(single, artefact, options).threads(), 1);
+  EXPECT_EQ(Engine(single, artefact, options).machine().threads(), 1);
 }

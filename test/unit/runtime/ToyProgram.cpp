@@ -108,4 +108,5 @@ const tenon_compiled toyCompiled = {TENON_KERNEL_ABI,
                                     0,
                                     {0, nullptr},
                                     {0, nullptr},
-                                    {0, nullptr}};
+                                    {0, nullptr},
+                                    nullptr};

@@ -1,0 +1,49 @@
+// What a step of a model takes on a GPU, on paper: for each kernel the longer of reading its bytes
+// and doing its arithmetic, and the launches.
+//
+//   seconds = Σ max(bytes / memory, FLOPs / peak) + launches · launch
+//
+// Bytes are those of weights and of the cache (codegen/Cost.h). The peak is that of the units which
+// multiply the kernel's weights: 8-bit for quantised ones, 16-bit for bf16 and f16, else f32. The
+// figures of a device are its data sheet's, without sparsity.
+#ifndef TENON_CODEGEN_CUDA_DEVICECOST_H
+#define TENON_CODEGEN_CUDA_DEVICECOST_H
+
+#include "codegen/Cost.h"
+#include "ir/Sched.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace tenon::cuda {
+
+struct DeviceModel {
+  const char *name;
+  double memory;                   // bytes a second
+  double floats, halves, integers; // operations a second
+  double launch;                   // seconds from one kernel of a graph to the next
+};
+
+// NVIDIA H200 SXM.
+inline constexpr DeviceModel h200 = {"NVIDIA H200", 4.8e12, 67e12, 989e12, 1979e12, 1.5e-6};
+
+struct KernelEstimate {
+  std::string kernel;
+  int64_t stages = 0, launches = 0, bytes = 0, flops = 0;
+  double seconds = 0;
+  bool memoryBound = true;
+};
+
+struct StepEstimate {
+  std::vector<KernelEstimate> kernels; // the slowest first
+  int64_t bytes = 0, flops = 0, launches = 0;
+  double seconds = 0, streaming = 0; // streaming: the bytes alone
+};
+
+// A step of `sequences` alike; `program` is a phase of a module for the cuda target.
+llvm::Expected<StepEstimate> estimateStep(sched::ProgramOp program, const Workload &workload,
+                                          int64_t sequences, const DeviceModel &device);
+
+} // namespace tenon::cuda
+
+#endif // TENON_CODEGEN_CUDA_DEVICECOST_H

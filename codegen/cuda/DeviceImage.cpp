@@ -1,0 +1,106 @@
+// See DeviceImage.h.
+#include "codegen/cuda/DeviceImage.h"
+#include "codegen/Error.h"
+#include "codegen/Linker.h"
+#include "codegen/cuda/Nvrtc.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ThreadPool.h"
+#include <cstdlib>
+#include <optional>
+
+namespace tenon::cuda {
+
+constexpr int oldestCapability = 80, ptxCapability = 80;
+
+static llvm::Expected<Architecture> parseArchitecture(llvm::StringRef name) {
+  if (name == "emulator")
+    return Architecture{"emulator", TENON_IMAGE_EMULATED, 0};
+  llvm::StringRef number = name;
+  int32_t capability = 0;
+  bool isPtx = number.consume_front("compute_");
+  if ((!isPtx && !number.consume_front("sm_")) || number.getAsInteger(10, capability))
+    return refused(
+        "--mcpu: target cuda knows native, sm_80, sm_90, sm_100 and others of that kind, "
+        "compute_80 for PTX, and emulator; not '" +
+        name + "'");
+  if (capability < oldestCapability)
+    return refused("--mcpu " + name + ": the kernels need sm_" + llvm::Twine(oldestCapability) +
+                   " or later");
+  return Architecture{name.str(), isPtx ? TENON_IMAGE_PTX : TENON_IMAGE_CUBIN, capability};
+}
+
+llvm::Expected<std::vector<Architecture>> selectArchitectures(llvm::ArrayRef<std::string> names) {
+  std::vector<Architecture> result;
+  for (const std::string &name : names) {
+    if (name == "native") {
+      for (int32_t capability : {100, 90, 80})
+        result.push_back({"sm_" + std::to_string(capability), TENON_IMAGE_CUBIN, capability});
+      result.push_back({"compute_80", TENON_IMAGE_PTX, ptxCapability});
+      continue;
+    }
+    llvm::Expected<Architecture> architecture = parseArchitecture(name);
+    if (!architecture)
+      return architecture.takeError();
+    result.push_back(std::move(*architecture));
+  }
+  // Code for the device itself goes before PTX, newer code before older.
+  llvm::stable_sort(result, [](const Architecture &a, const Architecture &b) {
+    return std::tuple(a.kind, -a.capability) < std::tuple(b.kind, -b.capability);
+  });
+  return result;
+}
+
+// Tests add instrumentation by TENON_EMULATOR_FLAGS.
+static std::vector<std::string> getEmulatorFlags(const TargetOptions &options) {
+  std::vector<std::string> flags = {"-std=c++17", "-O1", "-w", "-I" + options.deviceFolder,
+                                    "-I" + options.deviceFolder + "/codegen/cuda/kernels"};
+  llvm::SmallVector<llvm::StringRef> more;
+  if (const char *given = std::getenv("TENON_EMULATOR_FLAGS"))
+    llvm::SplitString(given, more);
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+static llvm::Expected<std::string> compileFor(const Architecture &architecture,
+                                              const std::string &source,
+                                              const TargetOptions &options) {
+  if (architecture.kind == TENON_IMAGE_EMULATED)
+    return compileHostLibrary(source, getEmulatorFlags(options));
+  return compileWithNvrtc(source, architecture.name, options);
+}
+
+llvm::Expected<std::vector<DeviceImage>> compileImages(const std::string &source,
+                                                       llvm::ArrayRef<Architecture> architectures,
+                                                       const TargetOptions &options) {
+  std::vector<std::optional<llvm::Expected<std::string>>> results(architectures.size());
+  {
+    llvm::DefaultThreadPool pool(llvm::hardware_concurrency());
+    for (auto [architecture, result] : llvm::zip_equal(architectures, results))
+      pool.async([&, &architecture = architecture, &result = result] {
+        result.emplace(compileFor(architecture, source, options));
+      });
+    pool.wait();
+  }
+  llvm::Error first = llvm::Error::success();
+  std::vector<DeviceImage> images;
+  for (auto [architecture, result] : llvm::zip_equal(architectures, results)) {
+    if (*result)
+      images.push_back({architecture, std::move(**result)});
+    else
+      first = llvm::joinErrors(std::move(first), result->takeError());
+  }
+  if (!first)
+    return images;
+  // One line says enough: what fails for one architecture mostly fails for all.
+  std::string message;
+  std::error_code code;
+  llvm::handleAllErrors(std::move(first), [&](const llvm::ErrorInfoBase &error) {
+    if (message.empty()) {
+      message = error.message();
+      code = error.convertToErrorCode();
+    }
+  });
+  return llvm::createStringError(code, message);
+}
+
+} // namespace tenon::cuda

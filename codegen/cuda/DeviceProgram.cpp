@@ -1,0 +1,117 @@
+// See DeviceProgram.h.
+#include "codegen/cuda/DeviceProgram.h"
+#include "codegen/Error.h"
+#include "codegen/ProgramEmitter.h"
+#include "passes/Remarks.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tenon::cuda {
+
+// Where the operands of stages lie.
+static llvm::DenseMap<Value, tenon_operand> getOperands(sched::ProgramOp program) {
+  llvm::DenseMap<Value, tenon_operand> operands;
+  for (Operation &op : program.getBody().front())
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case([&](sched::BufferOp buffer) {
+          bool isScored = buffer.getSpace() == sched::Space::scored;
+          operands[buffer] = {isScored ? TENON_AT_SCORED : TENON_AT_TOKENS,
+                              int64_t(*buffer.getOffset()), 0};
+        })
+        .Case([&](sched::ViewOp view) {
+          tenon_operand operand = operands.lookup(view.getSource());
+          operand.offset += view.getBegin() * int64_t(sizeof(float));
+          operands[view] = operand;
+        })
+        .Case([&](sched::ConstantOp constant) {
+          auto weight = SymbolTable::lookupNearestSymbolFrom<sched::WeightOp>(
+              constant, constant.getWeightAttr());
+          operands[constant] = {TENON_AT_WEIGHTS, 0, int64_t(weight.getOffset())};
+        })
+        .Case([&](sched::CacheOp layer) {
+          llm::CacheType cache = layer.getType();
+          int64_t stride = int64_t(layer.getLayer()) * getBlockBytes(cache);
+          operands[layer] = {cache.getMemory() ? TENON_AT_MEMORY : TENON_AT_CACHE, stride, 0};
+        });
+  return operands;
+}
+
+llvm::Expected<DeviceProgram> DeviceProgram::build(ModuleOp module) {
+  DeviceProgram result;
+  for (auto program : module.getOps<sched::ProgramOp>())
+    if (llvm::Error error = result.addProgram(program))
+      return error;
+  return result;
+}
+
+llvm::Error DeviceProgram::addProgram(sched::ProgramOp program) {
+  bool isDecode = program.getSymName() == "decode";
+  llvm::DenseMap<Value, tenon_operand> operands = getOperands(program);
+  std::vector<DeviceLaunch> &launches = phases[program.getSymName()];
+  int32_t number = 0;
+  for (auto stage : program.getOps<sched::StageOp>()) {
+    auto kernel =
+        SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
+    std::optional<Planned> planned = planStage(stage, kernel, isDecode);
+    if (!planned)
+      return refused("--target cuda: no kernel computes @" + kernel.getSymName() +
+                     "; --target cpu runs it as its meaning");
+    const auto &[match, plan] = *planned;
+    if (match.io.size() > TENON_LAUNCH_OPERANDS)
+      return refused("--target cuda: @" + kernel.getSymName() + " has " + Twine(match.io.size()) +
+                     " operands, more than " + Twine(TENON_LAUNCH_OPERANDS));
+    for (const tk_launch &launch : plan.launches) {
+      DeviceLaunch made;
+      made.kernel = getKernel({"", plan.shapeType, plan.shape, launch}, stage.getKernel());
+      made.stage = number;
+      for (unsigned operand : match.io)
+        made.operands.push_back(operands.lookup(stage.getOperand(operand)));
+      launches.push_back(std::move(made));
+    }
+    ++number;
+  }
+  return llvm::Error::success();
+}
+
+std::optional<DeviceProgram::Planned>
+DeviceProgram::planStage(sched::StageOp stage, sched::KernelOp kernel, bool isDecode) {
+  for (const std::shared_ptr<DeviceKernelSet> &set : getDeviceKernelSets())
+    if (std::optional<KernelMatch> match = set->match(stage, kernel, isDecode)) {
+      emitPassed(stage, "cuda-kernels",
+                 kernel.getSymName() + " by " + match->function + " of " + set->name);
+      if (!llvm::is_contained(sets, set))
+        sets.push_back(set);
+      LaunchPlan plan = set->plan(*match, isDecode);
+      return Planned{std::move(*match), std::move(plan)};
+    }
+  if (std::optional<KernelMatch> match = matchKernel(stage, kernel, isDecode))
+    if (std::optional<LaunchPlan> plan = planLaunches(match->function, match->shape, isDecode))
+      return Planned{std::move(*match), std::move(*plan)};
+  return std::nullopt;
+}
+
+int32_t DeviceProgram::getKernel(DeviceKernel kernel, StringRef stage) {
+  const tk_launch &launch = kernel.launch;
+  std::string key = launch.function;
+  for (int64_t part :
+       {int64_t(launch.threads), int64_t(launch.columns), int64_t(launch.rows_per_block),
+        int64_t(launch.least_rows), int64_t(launch.most_rows), launch.shared_bytes})
+    key += " " + std::to_string(part);
+  key.append(reinterpret_cast<const char *>(kernel.shape.data()), kernel.shape.size());
+  auto [entry, isNew] = known.try_emplace(key, kernels.size());
+  if (!isNew)
+    return entry->second;
+  // Names of fusions may hold anything; those of functions may not.
+  std::string name = (stage + "_" + launch.function).str();
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  int32_t &count = symbols[name];
+  kernel.symbol = "tenon_" + name + (count ? "_" + std::to_string(count) : "");
+  ++count;
+  kernels.push_back(std::move(kernel));
+  return entry->second;
+}
+
+} // namespace tenon::cuda

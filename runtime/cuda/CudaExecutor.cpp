@@ -1,0 +1,401 @@
+// Programs as lists of launches on a GPU.
+//
+//   batch ─pinned─▶ device ─▶ launch, launch, ... (decode: one graph) ─▶ logits ─pinned─▶ host
+//
+// Weights are copied once, when the executable starts. Arena, workspace and the batch's arrays keep
+// their addresses until a larger batch comes; a graph holds addresses, so it is made anew then.
+#include "runtime/Error.h"
+#include "runtime/Executor.h"
+#include "runtime/cuda/Device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+namespace tenon::rt::cuda {
+
+namespace {
+
+constexpr int64_t waveScored = 64;             // rows that a batch of @prefill scores at most
+constexpr int64_t stagingBytes = 16 << 20;     // of each of two buffers that weights pass through
+constexpr int64_t plainSharedBytes = 48 << 10; // a kernel asks for more
+constexpr int64_t highestGrid = 65535;
+
+int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+// The image that the device runs best.
+const tenon_image &chooseImage(const tenon_device_code &code, const DeviceFacts &facts) {
+  std::string there;
+  for (int64_t i = 0; i < code.image_count; ++i) {
+    const tenon_image &image = code.images[i];
+    const bool sameMajor = image.capability / 10 == facts.capability / 10;
+    if (image.capability <= facts.capability && (sameMajor || image.kind != TENON_IMAGE_CUBIN))
+      return image;
+    there += (there.empty() ? "" : ", ") + std::string(image.name);
+  }
+  throw Error(ExitMachine, fmt::format("{} is sm_{}; this executable has code for {}; compile with "
+                                       "--mcpu sm_{}",
+                                       facts.name, facts.capability, there, facts.capability));
+}
+
+class CudaExecutor : public Executor {
+public:
+  CudaExecutor(const tenon_compiled &compiled, const Artefact &artefact,
+               const ExecutorOptions &options)
+      : compiled(compiled), code(*compiled.device), device(options.device), api(device.driver()) {
+    const tenon_image &image = chooseImage(code, device.facts());
+    checkMemory(options);
+    api.check(api.loadModule(&module, image.bytes), "load the kernels");
+    for (int64_t k = 0; k < code.kernel_count; ++k)
+      functions.push_back(find(code.kernels[k]));
+    uploadWeights(artefact.weights());
+  }
+
+  ~CudaExecutor() override {
+    forgetGraphs();
+    if (module)
+      api.unloadModule(module);
+  }
+
+  std::string name() const override { return device.facts().name; }
+  int threads() const override { return 1; }
+  // Few rows and many take different kernels, so that only whole waves give the same bits.
+  int prefixUnit() const override { return waveTokens; }
+
+  std::unique_ptr<KvMemory> reserve(int64_t bytes, const char *what) override {
+    return std::make_unique<DeviceMemory>(device, bytes, what);
+  }
+
+  Results run(Phase phase, const tenon_batch &batch, const KvPool &cache, const KvPool &memory,
+              Trace *trace) override {
+    makeRoom(batch);
+    uploadBatch(batch);
+    places = {&cache, &memory, batch.tokens, batch.scored};
+    const tenon_launches &launches = phase == Phase::Encode    ? code.encode
+                                     : phase == Phase::Prefill ? code.prefill
+                                                               : code.decode;
+    if (trace)
+      runTraced(launches, phase, batch, *trace);
+    else if (phase == Phase::Decode)
+      runGraph(launches);
+    else
+      launchAll(launches);
+    return download(phase);
+  }
+
+  double secondsToStreamWeights() override {
+    // A copy reads and writes, each as fast as the other.
+    const int64_t bytes = std::min<int64_t>(weights.size(), 256 << 20);
+    DeviceMemory to(device, bytes, "a measurement");
+    device.wait();
+    const auto start = std::chrono::steady_clock::now();
+    api.check(
+        api.copy(to.address(), weights.address(), static_cast<size_t>(bytes), device.stream()),
+        "copy");
+    device.wait();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    return seconds.count() / 2 * static_cast<double>(weights.size()) / static_cast<double>(bytes);
+  }
+
+private:
+  // What addresses of a launch hang on.
+  struct Places {
+    const KvPool *cache, *memory;
+    int64_t tokens, scored;
+  };
+
+  //===--------------------------------------------------------------------===//
+  // At the start
+  //===--------------------------------------------------------------------===//
+
+  // Everything is asked for before anything is taken.
+  void checkMemory(const ExecutorOptions &options) {
+    const int64_t activations = arenaBytes(waveTokens, waveScored) + workspaceBytes(waveTokens);
+    const int64_t needed = compiled.weight_bytes + options.poolBytes + activations;
+    const int64_t free = device.freeBytes();
+    if (needed > free)
+      throw Error(ExitMachine,
+                  fmt::format("{}: {:.0f} MiB are needed (weights {:.0f}, KV cache {:.0f}, "
+                              "activations {:.0f}), {:.0f} MiB are free; a smaller --context at "
+                              "compile time needs less",
+                              device.facts().name, mebibytes(needed),
+                              mebibytes(compiled.weight_bytes), mebibytes(options.poolBytes),
+                              mebibytes(activations), mebibytes(free)));
+  }
+
+  Function find(const tenon_device_kernel &kernel) {
+    Function function = nullptr;
+    api.check(api.getFunction(&function, module, kernel.symbol), "find a kernel");
+    if (kernel.shared_bytes > plainSharedBytes)
+      api.check(
+          api.setAttribute(function, functionSharedBytes, static_cast<int>(kernel.shared_bytes)),
+          "give a kernel its shared memory");
+    return function;
+  }
+
+  // Through two pinned buffers: one is filled while the other is sent.
+  void uploadWeights(const char *from) {
+    weights = DeviceMemory(device, compiled.weight_bytes, "the weights");
+    PinnedMemory buffers[2];
+    for (int64_t at = 0, i = 0; at < compiled.weight_bytes; at += stagingBytes, ++i) {
+      PinnedMemory &buffer = buffers[i % 2];
+      if (i % 2 == 0)
+        device.wait();
+      if (!buffer.data())
+        buffer = PinnedMemory(device, stagingBytes);
+      const auto bytes = static_cast<size_t>(std::min(stagingBytes, compiled.weight_bytes - at));
+      std::memcpy(buffer.data(), from + at, bytes);
+      api.check(api.copyIn(weights.address() + at, buffer.data(), bytes, device.stream()),
+                "copy the weights");
+    }
+    device.wait();
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The batch
+  //===--------------------------------------------------------------------===//
+
+  int64_t arenaBytes(int64_t tokens, int64_t scored) const {
+    return tokens * compiled.arena_token_bytes + scored * compiled.arena_scored_bytes;
+  }
+
+  int64_t workspaceBytes(int64_t rows) const {
+    int64_t bytes = 0;
+    for (int64_t k = 0; k < code.kernel_count; ++k)
+      bytes = std::max(bytes, code.kernels[k].workspace_bytes +
+                                  rows * code.kernels[k].workspace_row_bytes);
+    return bytes;
+  }
+
+  template <typename Memory> void grow(Memory &memory, int64_t bytes, const char *what) {
+    if (bytes <= memory.size())
+      return;
+    forgetGraphs();
+    memory = DeviceMemory(); // the old one goes first
+    memory = DeviceMemory(device, aligned(bytes), what);
+  }
+
+  void makeRoom(const tenon_batch &batch) {
+    grow(arena, arenaBytes(batch.tokens, batch.scored), "activations");
+    grow(workspace, workspaceBytes(std::max(batch.tokens, batch.scored)), "activations");
+    const int64_t logits = batch.scored * compiled.vocab * int64_t(sizeof(float));
+    if (logits > answer.size())
+      answer = PinnedMemory(device, aligned(logits));
+  }
+
+  // The struct, then its arrays, in one copy.
+  void uploadBatch(const tenon_batch &batch) {
+    struct Array {
+      const int32_t *tenon_batch::*field;
+      int64_t count;
+    };
+    const int64_t T = batch.tokens, S = batch.sequences;
+    const Array arrays[] = {{&tenon_batch::ids, T},
+                            {&tenon_batch::positions, T},
+                            {&tenon_batch::sequence_of, T},
+                            {&tenon_batch::starts, S + 1},
+                            {&tenon_batch::lengths, S},
+                            {&tenon_batch::block_table, S * batch.max_blocks},
+                            {&tenon_batch::scored_rows, batch.scored},
+                            {&tenon_batch::types, compiled.token_types > 0 ? T : 0},
+                            {&tenon_batch::memory_lengths, batch.memory_max_blocks > 0 ? S : 0},
+                            {&tenon_batch::memory_table, S * batch.memory_max_blocks}};
+    int64_t bytes = aligned(sizeof batch);
+    for (const Array &array : arrays)
+      bytes += aligned(array.count * int64_t(sizeof(int32_t)));
+    if (bytes > staged.size()) {
+      forgetGraphs();
+      staged = PinnedMemory(device, 2 * bytes);
+      inputs = DeviceMemory();
+      inputs = DeviceMemory(device, 2 * bytes, "a batch");
+    }
+    tenon_batch there = batch;
+    int64_t at = aligned(sizeof batch);
+    for (const Array &array : arrays) {
+      const auto size = static_cast<size_t>(array.count) * sizeof(int32_t);
+      if (size > 0)
+        std::memcpy(staged.data() + at, batch.*array.field, size);
+      there.*array.field = reinterpret_cast<const int32_t *>(inputs.base() + at);
+      at += aligned(static_cast<int64_t>(size));
+    }
+    std::memcpy(staged.data(), &there, sizeof there);
+    api.check(
+        api.copyIn(inputs.address(), staged.data(), static_cast<size_t>(bytes), device.stream()),
+        "copy a batch");
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Launches
+  //===--------------------------------------------------------------------===//
+
+  void *resolve(const tenon_operand &operand) const {
+    char *base = nullptr;
+    int64_t scaled = 0;
+    switch (operand.place) {
+    case TENON_AT_TOKENS:
+      base = arena.base();
+      scaled = places.tokens * operand.scale;
+      break;
+    case TENON_AT_SCORED:
+      base = arena.base() + places.tokens * compiled.arena_token_bytes;
+      scaled = places.scored * operand.scale;
+      break;
+    case TENON_AT_WEIGHTS:
+      base = weights.base();
+      break;
+    case TENON_AT_CACHE:
+      base = places.cache->base();
+      scaled = places.cache->blocks() * operand.scale;
+      break;
+    default:
+      base = places.memory->base();
+      scaled = places.memory->blocks() * operand.scale;
+      break;
+    }
+    return base + scaled + operand.offset;
+  }
+
+  void launch(const tenon_launch &launch) {
+    const tenon_device_kernel &kernel = code.kernels[launch.kernel];
+    const int64_t rows = kernel.scored ? places.scored : places.tokens;
+    if (rows == 0 || rows < kernel.least_rows || (kernel.most_rows && rows > kernel.most_rows))
+      return;
+    const int64_t high =
+        kernel.rows_per_block ? (rows + kernel.rows_per_block - 1) / kernel.rows_per_block : 1;
+    if (high > highestGrid)
+      refuse("{} rows in one batch are more than the device takes at once", rows);
+    tenon_arguments arguments = {};
+    for (int64_t i = 0; i < launch.operand_count; ++i)
+      arguments.io[i] = resolve(launch.operands[i]);
+    arguments.batch = reinterpret_cast<const tenon_batch *>(inputs.base());
+    arguments.cache_blocks = places.cache->blocks();
+    arguments.memory_blocks = places.memory->blocks();
+    arguments.workspace = workspace.base();
+    void *parameters[] = {&arguments};
+    api.check(api.launch(functions[launch.kernel], static_cast<unsigned>(kernel.columns),
+                         static_cast<unsigned>(high), 1, static_cast<unsigned>(kernel.threads), 1,
+                         1, static_cast<unsigned>(kernel.shared_bytes), device.stream(), parameters,
+                         nullptr),
+              kernel.symbol);
+  }
+
+  void launchAll(const tenon_launches &launches) {
+    for (int64_t i = 0; i < launches.count; ++i)
+      launch(launches.list[i]);
+  }
+
+  // A step of so many sequences becomes a graph when it comes for the second time.
+  void runGraph(const tenon_launches &launches) {
+    auto [entry, isNew] = graphs.try_emplace(places.tokens, nullptr);
+    if (isNew)
+      return launchAll(launches);
+    if (!entry->second) {
+      Graph graph = nullptr;
+      api.check(api.beginCapture(device.stream(), relaxedCapture), "record a graph");
+      launchAll(launches);
+      api.check(api.endCapture(device.stream(), &graph), "record a graph");
+      const Result made = api.instantiate(&entry->second, graph, 0);
+      api.destroyGraph(graph);
+      api.check(made, "make a graph");
+    }
+    api.check(api.launchGraph(entry->second, device.stream()), "launch a graph");
+  }
+
+  void forgetGraphs() {
+    for (const auto &[tokens, graph] : graphs)
+      if (graph)
+        api.destroyExec(graph);
+    graphs.clear();
+  }
+
+  // With an event behind each stage.
+  void runTraced(const tenon_launches &launches, Phase phase, const tenon_batch &batch,
+                 Trace &trace) {
+    trace.beginStep(stagesOf(compiled, phase), batch, 1);
+    const Trace::Clock::time_point start = Trace::Clock::now();
+    std::vector<Event> events;
+    auto mark = [&] {
+      api.check(api.createEvent(&events.emplace_back(nullptr), 0), "make an event");
+      api.check(api.record(events.back(), device.stream()), "record an event");
+    };
+    std::vector<int32_t> stages;
+    mark();
+    for (int64_t i = 0; i < launches.count; ++i) {
+      launch(launches.list[i]);
+      if (i + 1 < launches.count && launches.list[i + 1].stage == launches.list[i].stage)
+        continue;
+      mark();
+      stages.push_back(launches.list[i].stage);
+    }
+    device.wait();
+    std::vector<Trace::Event> seen;
+    auto after = [&](size_t event) {
+      float milliseconds = 0;
+      api.elapsed(&milliseconds, events[0], events[event]);
+      return start + std::chrono::duration_cast<Trace::Clock::duration>(
+                         std::chrono::duration<double, std::milli>(milliseconds));
+    };
+    for (size_t i = 0; i < stages.size(); ++i)
+      seen.push_back({stages[i], after(i), after(i + 1)});
+    for (Event event : events)
+      api.destroyEvent(event);
+    trace.add(0, std::move(seen));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Results
+  //===--------------------------------------------------------------------===//
+
+  Results download(Phase phase) {
+    Results results = {nullptr, {}};
+    const bool hasLogits = phase != Phase::Encode || compiled.memory.layers == 0;
+    if (hasLogits && places.scored > 0) {
+      const Address from =
+          arena.address() + static_cast<Address>(places.tokens * compiled.arena_token_bytes +
+                                                 places.scored * compiled.logits_offset);
+      const auto bytes = static_cast<size_t>(places.scored * compiled.vocab) * sizeof(float);
+      api.check(api.copyOut(answer.data(), from, bytes, device.stream()), "copy the logits");
+      results.logits = reinterpret_cast<const float *>(answer.data());
+    }
+    const Hiddens wanted = hiddensOf(compiled, phase);
+    hiddens.resize(static_cast<size_t>(wanted.count));
+    for (int64_t h = 0; h < wanted.count; ++h) {
+      std::vector<float> &rows = hiddens[static_cast<size_t>(h)];
+      rows.resize(static_cast<size_t>(places.tokens * wanted.list[h].width));
+      const auto offset = static_cast<Address>(places.tokens * wanted.list[h].offset);
+      api.check(api.copyOut(rows.data(), arena.address() + offset, rows.size() * sizeof(float),
+                            device.stream()),
+                "copy hidden states");
+      results.hiddens.push_back(rows.data());
+    }
+    device.wait();
+    return results;
+  }
+
+  const tenon_compiled &compiled;
+  const tenon_device_code &code;
+  Device device;
+  const Driver &api;
+  Module module = nullptr;
+  std::vector<Function> functions; // of each tenon_device_kernel
+  DeviceMemory weights, arena, workspace, inputs;
+  PinnedMemory staged, answer; // the batch on its way in, the logits on their way out
+  Places places = {};
+  std::map<int64_t, GraphExec> graphs; // of @decode, by tokens; null: seen once
+  std::vector<std::vector<float>> hiddens;
+};
+
+} // namespace
+
+static std::unique_ptr<Executor> make(const tenon_compiled &compiled, const Artefact &artefact,
+                                      const ExecutorOptions &options) {
+  return std::make_unique<CudaExecutor>(compiled, artefact, options);
+}
+
+// What the generated object refers to.
+extern "C" const DeviceRuntime tenon_cuda_runtime;
+const DeviceRuntime tenon_cuda_runtime = {make, listDevices};
+
+} // namespace tenon::rt::cuda
