@@ -38,7 +38,7 @@ def about(executable):
 
 def take(point, executable):
     """One sample: the median of a process's repeats."""
-    process = turn.Process(["timeout", POINT_SECONDS, executable, "bench", *point.options, "--json"], point.threads)
+    process = turn.Process([executable, "bench", *point.options, "--json"], point.threads, POINT_SECONDS)
     result = json.loads(process.output)
     measured = (result["decode"] or result["prefill"])[0]
     return {

@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "peers"))
 
 import turn  # noqa: E402
-from markdown import table  # noqa: E402
+from markdown import table, threads_of  # noqa: E402
 
 MODEL = HERE.parents[1] / "models/llama-2-7b.yaml"
 LIMIT = 6 * 2**30
@@ -39,7 +39,7 @@ class Large:
 
     def step(self, name, *command, threads=None):
         print(name, file=sys.stderr, flush=True)
-        process = turn.Process(["timeout", STEP_SECONDS, *command], threads)
+        process = turn.Process(command, threads, STEP_SECONDS)
         self.peaks.append(process.memory)
         if process.disturbed:
             self.disturbed.append(f"{name} ({100 * process.others:.0f} %)")
@@ -70,7 +70,7 @@ class Large:
 
     def text(self):
         size = gib(self.executable.stat().st_size)
-        head = [f"{self.arguments.threads} threads; the executable has {size} GiB", "", "peak memory, GiB"]
+        head = [f"{threads_of(self.arguments.threads)}; the executable has {size} GiB", "", "peak memory, GiB"]
         text = table(head, self.rows)
         if self.disturbed:
             text += f"\n\nDisturbed by other processes, which had so much of the time: {', '.join(self.disturbed)}."

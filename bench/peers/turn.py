@@ -33,14 +33,17 @@ def wait_until_quiet():
 class Process:
     """A command that has run: its output, seconds to the first byte of it, peak memory, and others' share of the time.
 
-    Without `threads` it is one that knows no such option, and may have nothing to say."""
+    Without `threads` it is one that knows no such option, and may have nothing to say. After `seconds` it is given up."""
 
-    def __init__(self, command, threads=None):
+    def __init__(self, command, threads=None, seconds=None):
         environment = dict(os.environ, HF_HUB_OFFLINE="1")
         command = [*map(str, command)]
+        name = os.path.basename(command[0])
         if threads:
             environment["OMP_NUM_THREADS"] = str(threads)
             command += ["--threads", str(threads)]
+        if seconds:
+            command = ["timeout", str(seconds), *command]
         with tempfile.TemporaryFile() as errors:
             busy, start = busy_seconds(), time.perf_counter()
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment, bufsize=0)
@@ -51,10 +54,12 @@ class Process:
             process.returncode = os.waitstatus_to_exitcode(status)
             self.seconds = wall = time.perf_counter() - start
             others = busy_seconds() - busy - usage.ru_utime - usage.ru_stime
+            if seconds and process.returncode == 124:
+                raise RuntimeError(f"{name} took more than {seconds} s")
             if process.returncode or (threads and not first):
                 errors.seek(0)
                 last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
-                raise RuntimeError(f"{os.path.basename(command[0])} ended with {process.returncode}: {' '.join(last)}")
+                raise RuntimeError(f"{name} ended with {process.returncode}: {' '.join(last)}")
         self.memory = usage.ru_maxrss * 1024
         self.others = round(max(0, others - TICKS) / wall, 3)
         self.disturbed = self.others > DISTURBED
