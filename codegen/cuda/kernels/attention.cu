@@ -51,7 +51,7 @@ TK_DEVICE void tk_attention_tile(const tk_attention_shape &s, const tk_args &arg
     case 1:
       return attend(TensorTile<2, 1>{tile});
     case 2:
-      return attend(TensorTile<2, 2>{tile});
+      return attend(TensorTile<1, 2>{tile});
     case 3:
       return attend(TensorTile<1, 3>{tile});
     default:

@@ -433,8 +433,9 @@ TEST_P(AttentionTest, ScoreBias) {
 
 TEST_P(AttentionTest, SmallCacheElements) {
   // Inputs that bf16 and f16 hold exactly: with bf16 instructions probabilities are rounded,
-  // nothing else is.
-  for (auto [dtype, tolerance] : {std::pair{TENON_BF16, 1e-2}, {TENON_F16, 1e-5}}) {
+  // nothing else is; by tensor cores those of prefill are rounded to either.
+  double half = level().name == std::string("cuda") ? 1e-3 : 1e-5;
+  for (auto [dtype, tolerance] : {std::pair{TENON_BF16, 1e-2}, {TENON_F16, half}}) {
     for (const Heads &h : oddHeads) {
       Ragged ragged(h, {1, 70}, {300, 63});
       for (std::vector<float> *values : {&ragged.q, &ragged.k, &ragged.v})
