@@ -3,6 +3,7 @@
 #define TENON_RUNTIME_CPUEXECUTOR_H
 
 #include "runtime/Executor.h"
+#include "runtime/Machine.h"
 #include "runtime/Mapping.h"
 #include "runtime/ThreadTeam.h"
 
@@ -38,8 +39,9 @@ private:
   std::atomic<bool> askedOneDnn{false};         // ever
 };
 
-// The first variant whose features this CPU has.
-const tenon_variant &chooseVariant(const tenon_compiled &compiled);
+// The first variant whose features the machine has.
+const tenon_variant &chooseVariant(const tenon_compiled &compiled,
+                                   const Machine &machine = Machine());
 
 } // namespace tenon::rt
 

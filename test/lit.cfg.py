@@ -39,13 +39,13 @@ for name in ("HOME", "TENON_CACHE", "XDG_CACHE_HOME", "ASAN_OPTIONS", "UBSAN_OPT
 
 # REQUIRES: smollm2        the real model is in the cache (scripts/install-deps.sh puts it there)
 # REQUIRES: chromium       a browser, to look at what `tenon graph` draws
+# REQUIRES: valgrind       to count instructions
 # UNSUPPORTED: sanitized   what links an executable against the runtime cannot be sanitized
 cache = os.environ.get("TENON_CACHE") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tenon"
 )
 if os.path.exists(os.path.join(cache, "models", "SmolLM2-135M-Instruct.Q4_1.gguf")):
     config.available_features.add("smollm2")
-if shutil.which("chromium"):
-    config.available_features.add("chromium")
+config.available_features.update(filter(shutil.which, ["chromium", "valgrind"]))
 if config.sanitized:
     config.available_features.add("sanitized")

@@ -61,10 +61,12 @@ void CompileArguments::add(CLI::App &app) {
   model.add(app);
   app.add_option("--target", options.target, "cpu, cuda or reference");
   app.add_option("--precision", options.precision, "stored, f32, bf16, f16, int8 or int4");
-  app.add_option("--kv-dtype", options.cacheType, "element of the KV cache: f32, bf16 or f16");
+  app.add_option("--kv-dtype", options.cacheType,
+                 "element of the KV cache: f32, bf16, f16 or int8");
   app.add_option("--weights-form", weightsForm, "appended or sidecar")
       ->check(CLI::IsMember({"appended", "sidecar"}));
-  app.add_option("--mcpu", cpus, "native, or a list such as avx512-vnni,x86-64-v3");
+  app.add_option("--mcpu", cpus,
+                 "native, or a list of avx512-amx, avx512-bf16, avx512-vnni, x86-64-v3, x86-64-v2");
   app.add_option("--disable", options.disabledPasses, "leave out a pass: --disable=llm-fuse-rope")
       ->delimiter(',');
   app.add_option("--insert-at", insertions,

@@ -95,7 +95,6 @@ struct Device {
   std::map<const char *, size_t> pinned;
   bool isBroken = false; // a kernel failed; nothing can be done behind it
   std::string text;      // of the last error
-  char *parameters = nullptr;
 
   int refuse(Result result, std::string why) {
     text = std::move(why);
@@ -135,6 +134,10 @@ Device &device() {
   return device;
 }
 thread_local bool hasContext = false;
+
+// A kernel's parameters. They lie in this library, where instrumented kernels may read: all else
+// that they touch has to be the device's.
+tenon_arguments parametersOfKernel;
 
 bool isAllocated(const char *p, size_t bytes) {
   const GuardedBytes *block = DeviceMemory::get().find(p);
@@ -481,17 +484,12 @@ EXPORT cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsign
     return d.refuse(ERROR_INVALID_VALUE, function->name + ": " + std::to_string(sharedBytes) +
                                              " bytes of shared memory, but it may have " +
                                              std::to_string(function->sharedBytes));
-  // Parameters are copied now, and lie in device memory when the kernel reads them.
-  tenon_arguments copied;
-  std::memcpy(&copied, parameters[0], sizeof copied);
-  if (!d.parameters) {
-    d.parameters = DeviceMemory::get().allocate(sizeof copied);
-    DeviceMemory::get().protect(true);
-  }
+  // Parameters are copied now.
+  const auto copied = *static_cast<const tenon_arguments *>(parameters[0]);
   return d.enqueue(stream, [=, name = function->name, entry = function->entry] {
-    std::memcpy(device().parameters, &copied, sizeof copied);
     Grid grid = {name.c_str(), gridX, gridY, int32_t(blockX), int64_t(sharedBytes)};
-    device().text = run(grid, entry, device().parameters);
+    parametersOfKernel = copied;
+    device().text = run(grid, entry, &parametersOfKernel);
     return device().text.empty();
   });
 }

@@ -24,10 +24,15 @@ namespace tk {
 template <int M, int Slices> struct TensorTile {
   const Tile &tile;
   uint32_t *queries, *keys, *values;
-  TileRow rows[M][2]; // rows g, g + 8 of each 16
   float acc[M][Slices][8][4];
   float max[M][2], sum[M][2];
 
+  TK_METHOD explicit TensorTile(const Tile &tile) : tile(tile) {}
+
+  // Row g or g + 8 of each 16.
+  TK_METHOD TileRow row(int m, int half) const {
+    return tile.row(firstRow() + 16 * m + 8 * half + lane() / 4);
+  }
   TK_METHOD int32_t firstRow() const { return warp() % 4 * 16 * M; }
   TK_METHOD int32_t firstSlice() const { return warp() / 4 * Slices; }
 
@@ -41,7 +46,6 @@ template <int M, int Slices> struct TensorTile {
     for (int m = 0; m < M; ++m)
       TK_UNROLL
     for (int half = 0; half < 2; ++half) {
-      rows[m][half] = tile.row(firstRow() + 16 * m + 8 * half + lane() / 4);
       max[m][half] = leastMaximum();
       sum[m][half] = 0;
       TK_UNROLL
@@ -128,7 +132,9 @@ template <int M, int Slices> struct TensorTile {
     for (int m = 0; m < M; ++m)
       TK_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const TileRow &row = rows[m][half];
+      TileRow row = {};
+      if (!whole || s.bias)
+        row = this->row(m, half);
       float largest = max[m][half];
       TK_UNROLL
       for (int u = 0; u < 8; ++u)
@@ -205,7 +211,7 @@ template <int M, int Slices> struct TensorTile {
     for (int m = 0; m < M; ++m)
       TK_UNROLL
     for (int half = 0; half < 2; ++half) {
-      TileRow row = tile.row(firstRow() + 16 * m + 8 * half + lane() / 4);
+      TileRow row = this->row(m, half);
       float total = sum[m][half];
       total += shuffleXor(total, 1);
       total += shuffleXor(total, 2);

@@ -109,7 +109,7 @@ TK_BOTH tk_tile_cut tk_cut_tile(const tk_attention_shape &s) {
   int32_t valueDim = s.value_dim ? s.value_dim : s.head_dim;
   int32_t slices = tk_divide_up(valueDim, 64);
   c.group = s.heads / s.kv_heads;
-  c.rows = mma && slices <= 2 ? 128 : 64;
+  c.rows = mma && slices == 1 ? 128 : 64;
   c.perToken = c.group < c.rows ? c.group : c.rows;
   c.tokens = c.rows / c.perToken;
   c.runs = tk_divide_up(c.group, c.rows);

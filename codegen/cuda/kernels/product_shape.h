@@ -1,8 +1,8 @@
 // How a product x · Wᵀ is cut, in numbers that its kernels and their plans share. Plain C++.
 //
 // Columns are taken in steps of 32, one group of a quantised format. A span is a run of steps that
-// one warp adds up from first to last, and a result is the sum of its spans, from first to last: whoever computes a
-// row, and beside whom, gets the same bits.
+// one warp adds up from first to last, and a result is the sum of its spans, from first to last:
+// whoever computes a row, and beside whom, gets the same bits.
 //
 //   K   [ step step step | step step step | ... ]      up to 16 spans
 //         span 0           span 1
@@ -28,10 +28,12 @@
 // Rows of a block of tk_..._few.
 #define TK_FEW_ROWS 16
 
-// The work of a block of tk_..._many: 4 pairs of tiles, 8 panels.
+// The work of a block of tk_..._many: 4 pairs of tiles, 8 or 16 panels.
 #define TK_MANY_PAIRS 4
-#define TK_MANY_ROWS 64
 #define TK_MANY_THREADS 256
+static inline int32_t tk_many_rows(int32_t format, int32_t rounded) {
+  return rounded && !tk_is_quantised(format) ? 128 : 64;
+}
 
 // More rows than this are many.
 #define TK_MOST_FEW_ROWS 64

@@ -76,7 +76,7 @@ template <int Panels> TK_DEVICE void clear(Sums<Panels> &sums) {
 
 // A lane's part of a step as it is stored.
 struct CodesOfStep {
-  Words4 codes[2];   // nibbles: the first only
+  Words4 codes[2];      // nibbles: the first only
   uint32_t scale[2][4]; // of each half: 4 × f32, or 4 × f16 scales and 4 × f16 minima
 };
 
@@ -286,8 +286,7 @@ TK_DEVICE void addFloats(int64_t cols, const Quarter &q, int64_t step, const cha
 }
 
 // Adds up the lanes' columns; each lane keeps the rows that are its own.
-template <int Rows>
-TK_DEVICE void joinColumns(const OwnSums<Rows> &own, float (&c)[2][4]) {
+template <int Rows> TK_DEVICE void joinColumns(const OwnSums<Rows> &own, float (&c)[2][4]) {
   const int t = lane() % 4;
   TK_UNROLL
   for (int j = 0; j < 4; ++j) {

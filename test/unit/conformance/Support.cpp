@@ -91,6 +91,9 @@ std::string compile(const std::string &model, const Arguments &options) {
   if (std::find(options.begin(), options.end(), "cuda") != options.end()) {
     arguments.insert(arguments.end(), {"--mcpu", "emulator"});
     setenv("TENON_CUDA_DRIVER", TENON_EMULATED_DRIVER, 1);
+    // With this instrumentation the emulator sees every access, and so finds data races.
+    setenv("TENON_EMULATOR_FLAGS", "-fsanitize=thread --param=tsan-instrument-func-entry-exit=0",
+           1);
   }
   const Result result = run(compiler, arguments);
   EXPECT_EQ(result.code, 0) << result.err;
