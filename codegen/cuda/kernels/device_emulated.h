@@ -12,9 +12,13 @@
 #define TK_UNROLL
 
 #define TK_SPECIALISE(name, function, Shape, threads, words)                                       \
-  extern "C" __attribute__((visibility("default"))) void name(const tk_args *args) {               \
+  extern "C" {                                                                                     \
+  extern const int32_t name##_threads;                                                             \
+  __attribute__((visibility("default"))) const int32_t name##_threads = threads;                   \
+  __attribute__((visibility("default"))) void name(const tk_args *args) {                          \
     constexpr Shape shape = __builtin_bit_cast(Shape, words);                                      \
     function(shape, *args);                                                                        \
+  }                                                                                                \
   }
 
 extern "C" {
