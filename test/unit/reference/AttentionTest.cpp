@@ -2,7 +2,7 @@
 #include "Jit.h"
 #include <cmath>
 #include <functional>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 using namespace tenon::test;
 
@@ -108,7 +108,7 @@ TEST_P(CacheTest, Append) {
       for (int i = 0; i < 16; ++i)
         ASSERT_THAT(
             cache.at(half, batch.sequenceOf[t], batch.positions[t], i / dim, i % dim),
-            testing::NanSensitiveFloatEq(cache.stored(half ? value : key, t, i / dim, i % dim)));
+            testing::NanSensitiveDoubleEq(cache.stored(half ? value : key, t, i / dim, i % dim)));
   int64_t changed = 0, elementBytes = GetParam() == std::string("f32") ? 4 : 2;
   for (size_t i = 0; i < before.size(); i += elementBytes)
     changed += !std::equal(&before[i], &before[i] + elementBytes, &cache.bytes[i]);
