@@ -353,9 +353,8 @@ private:
     Results results = {nullptr, {}};
     const bool hasLogits = phase != Phase::Encode || compiled.memory.layers == 0;
     if (hasLogits && places.scored > 0) {
-      const Address from =
-          arena.base() + static_cast<Address>(places.tokens * compiled.arena_token_bytes +
-                                              places.scored * compiled.logits_offset);
+      const Address from = arena.base() + places.tokens * compiled.arena_token_bytes +
+                           places.scored * compiled.logits_offset;
       const auto bytes = static_cast<size_t>(places.scored * compiled.vocab) * sizeof(float);
       api.check(api.copyOut(answer.data(), from, bytes, device.stream()), "copy the logits");
       results.logits = reinterpret_cast<const float *>(answer.data());
