@@ -11,8 +11,8 @@ namespace tenon::cuda {
 
 namespace {
 
-// Whether many rows may be rounded to the weights' 16 bits. Beside f32 weights this says nothing: two
-// kernels that differ in it alone are one.
+// Whether many rows may be rounded to the weights' 16 bits. Beside f32 weights this says nothing:
+// two kernels that differ in it alone are one.
 template <typename Shape> void dropMatmul(Shape &) {}
 void dropMatmul(tk_linear_shape &shape) { shape.matmul &= shape.format != TK_F32; }
 void dropMatmul(tk_gated_mlp_shape &shape) { shape.matmul &= shape.format != TK_F32; }
