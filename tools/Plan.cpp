@@ -240,7 +240,7 @@ Action addPlan(CLI::App &app) {
   app.add_option("--steps", arguments->steps, "decode steps to show")->check(CLI::Range(0, 4096));
   app.add_option("--kv-dtype", arguments->cacheType,
                  "element of the KV cache: f32, bf16, f16 or int8")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "int8"}));
   app.add_option("--target", arguments->target, "also what steps would take there: cuda")
       ->check(CLI::IsMember({"cuda"}));
   app.add_option("--precision", arguments->precision, "of the weights, with --target");

@@ -46,8 +46,9 @@ const Driver &Driver::get() {
 }
 
 void refuseWithoutDevices() {
-  throw Error(ExitMachine, "this executable needs an NVIDIA GPU, and the driver finds none; compile "
-                           "with --target cpu for machines without");
+  throw Error(ExitMachine,
+              "this executable needs an NVIDIA GPU, and the driver finds none; compile "
+              "with --target cpu for machines without");
 }
 
 void Driver::check(Result result, const char *what) const {

@@ -65,7 +65,7 @@ protected:
 
   // Where `matmul` is set activations may be rounded to the weights' type; to f16 on CUDA only.
   double roundingTolerance(PackedFormat format) const {
-    bool toHalf = format == PackedFormat::F16 && isCuda();
+    bool toHalf = format == PackedFormat::F16 && level().emulated;
     return format == PackedFormat::BF16 ? 1e-2 : toHalf ? 1e-3 : 1e-5;
   }
 };

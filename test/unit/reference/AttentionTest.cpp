@@ -105,9 +105,14 @@ TEST_P(CacheTest, Append) {
 
   for (int t = 0; t < 25; ++t)
     for (int half : {0, 1})
-      for (int i = 0; i < 16; ++i)
-        ASSERT_EQ(cache.at(half, batch.sequenceOf[t], batch.positions[t], i / dim, i % dim),
-                  cache.stored(half ? value : key, t, i / dim, i % dim));
+      for (int i = 0; i < 16; ++i) {
+        double got = cache.at(half, batch.sequenceOf[t], batch.positions[t], i / dim, i % dim);
+        double wanted = cache.stored(half ? value : key, t, i / dim, i % dim);
+        if (std::isfinite(wanted))
+          ASSERT_EQ(got, wanted);
+        else // an infinity in int8 spoils its group, one way or another
+          ASSERT_FALSE(std::isfinite(got));
+      }
   int64_t changed = 0, elementBytes = GetParam() == std::string("f32") ? 4 : 2;
   for (size_t i = 0; i < before.size(); i += elementBytes)
     changed += !std::equal(&before[i], &before[i] + elementBytes, &cache.bytes[i]);
