@@ -17,6 +17,8 @@ template <int Slices> struct FloatTile {
   TileRow rows[4];
   float acc[4][Slices][4], max[4], sum[4];
 
+  TK_METHOD explicit FloatTile(const Tile &tile) : tile(tile) {}
+
   TK_METHOD int32_t x() const { return threadIndex() % 16; }
   TK_METHOD int32_t y() const { return threadIndex() / 16; }
 

@@ -27,6 +27,8 @@ template <int M, int Slices> struct TensorTile {
   float acc[M][Slices][8][4];
   float max[M][2], sum[M][2];
 
+  TK_METHOD explicit TensorTile(const Tile &tile) : tile(tile) {}
+
   // Row g or g + 8 of each 16.
   TK_METHOD TileRow row(int m, int half) const {
     return tile.row(firstRow() + 16 * m + 8 * half + lane() / 4);

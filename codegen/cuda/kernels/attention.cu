@@ -49,22 +49,22 @@ TK_DEVICE void tk_attention_tile(const tk_attention_shape &s, const tk_args &arg
   if (tk_attention_uses_mma(s))
     switch (tile.cut.slices) {
     case 1:
-      return attend(TensorTile<2, 1>{tile});
+      return attend(TensorTile<2, 1>(tile));
     case 2:
-      return attend(TensorTile<1, 2>{tile});
+      return attend(TensorTile<1, 2>(tile));
     case 3:
-      return attend(TensorTile<1, 3>{tile});
+      return attend(TensorTile<1, 3>(tile));
     default:
-      return attend(TensorTile<1, 4>{tile});
+      return attend(TensorTile<1, 4>(tile));
     }
   switch (tile.cut.slices) {
   case 1:
-    return attend(FloatTile<1>{tile});
+    return attend(FloatTile<1>(tile));
   case 2:
-    return attend(FloatTile<2>{tile});
+    return attend(FloatTile<2>(tile));
   case 3:
-    return attend(FloatTile<3>{tile});
+    return attend(FloatTile<3>(tile));
   default:
-    return attend(FloatTile<4>{tile});
+    return attend(FloatTile<4>(tile));
   }
 }
