@@ -1,5 +1,6 @@
-// qk_norm_rope on a CUDA device: a warp for each head of each token, a token for each row of blocks.
-// The plan is in QkKernels.cpp. Behind the text of shapes.h, and that of Tenon's own kernels.
+// qk_norm_rope on a CUDA device: a warp for each head of each token, a token for each row of
+// blocks. The plan is in QkKernels.cpp. Behind the text of shapes.h, and that of Tenon's own
+// kernels.
 
 TK_DEVICE void qk_norm_rope(const qk_norm_rope_shape &s, const tk_args &args) {
   int64_t row = tk::blockY();

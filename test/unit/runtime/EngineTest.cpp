@@ -1,7 +1,7 @@
 // Ragged batches against the toy model: whatever is batched, cut into waves or forked, each
 // sequence is answered as if it were alone.
-#include "runtime/CpuExecutor.h"
 #include "runtime/Engine.h"
+#include "runtime/CpuExecutor.h"
 
 #include "Toy.h"
 #include "runtime/Compiled.h"
