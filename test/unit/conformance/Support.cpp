@@ -258,4 +258,19 @@ std::string join(const std::vector<int64_t> &ids) {
   return text;
 }
 
+bool choosesExperts(const std::string &model) {
+  const nlohmann::json config = readJson(folderOf(model) + "/config.json");
+  return config.contains("num_local_experts") || config.contains("num_experts") ||
+         config.contains("n_routed_experts");
+}
+
+double medianRowError(const std::vector<double> &logits, const Tensor &golden) {
+  const int64_t rows = golden.shape[0];
+  std::vector<double> errors;
+  for (int64_t i = 0; i < rows; ++i)
+    errors.push_back(compare(slice(logits, i, rows), slice(golden.values, i, rows)).rms);
+  std::nth_element(errors.begin(), errors.begin() + rows / 2, errors.end());
+  return errors[rows / 2];
+}
+
 } // namespace conformance

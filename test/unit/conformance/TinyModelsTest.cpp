@@ -55,24 +55,6 @@ std::vector<int64_t> greedyAtOnce(const std::string &executable, std::vector<int
   return {ids.begin() + int64_t(prompt), ids.end()};
 }
 
-// Whether a model sends tokens to experts. Where numbers are rounded a close choice falls
-// otherwise, and then its row, and those that attend to it, are others altogether.
-bool choosesExperts(const std::string &model) {
-  const nlohmann::json config = readJson(folderOf(model) + "/config.json");
-  return config.contains("num_local_experts") || config.contains("num_experts") ||
-         config.contains("n_routed_experts");
-}
-
-// The error of the row in the middle, of rows by their error.
-double medianRowError(const std::vector<double> &logits, const Tensor &golden) {
-  const int64_t rows = golden.shape[0];
-  std::vector<double> errors;
-  for (int64_t i = 0; i < rows; ++i)
-    errors.push_back(compare(slice(logits, i, rows), slice(golden.values, i, rows)).rms);
-  std::nth_element(errors.begin(), errors.begin() + rows / 2, errors.end());
-  return errors[rows / 2];
-}
-
 class TinyModels : public ModelTest {
 protected:
   void checkInFull(const std::string &backend) {
