@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <sstream>
@@ -207,6 +208,17 @@ Difference compare(const std::vector<double> &values, const std::vector<double> 
     squares += difference * difference;
   }
   return {max, std::sqrt(squares / static_cast<double>(values.size()))};
+}
+
+double medianRowError(const std::vector<double> &values, const std::vector<double> &golden,
+                      int64_t rows) {
+  if (values.size() != golden.size())
+    return std::numeric_limits<double>::infinity();
+  std::vector<double> errors;
+  for (int64_t i = 0; i < rows; ++i)
+    errors.push_back(compare(slice(values, i, rows), slice(golden, i, rows)).rms);
+  std::nth_element(errors.begin(), errors.begin() + rows / 2, errors.end());
+  return errors[rows / 2];
 }
 
 double rms(const std::vector<double> &values) {

@@ -109,16 +109,6 @@ bool choosesExperts(const std::string &model) {
          config.contains("n_routed_experts");
 }
 
-// The error of the row in the middle, of rows by their error.
-double medianRowError(const std::vector<double> &logits, const Tensor &golden) {
-  const int64_t rows = golden.shape[0];
-  std::vector<double> errors;
-  for (int64_t i = 0; i < rows; ++i)
-    errors.push_back(compare(slice(logits, i, rows), slice(golden.values, i, rows)).rms);
-  std::nth_element(errors.begin(), errors.begin() + rows / 2, errors.end());
-  return errors[rows / 2];
-}
-
 // Weights, activations and cache in bf16: as far from f32 as transformers' own bf16 run.
 TEST_P(TinyModels, InBf16) {
   const nlohmann::json json = readJson(folderOf(GetParam()) + "/golden.json");
@@ -134,7 +124,7 @@ TEST_P(TinyModels, InBf16) {
     const Difference error = compare(logits, wanted.values);
     const bool chooses = choosesExperts(GetParam());
     check(options.empty() ? "logits" : "cached",
-          chooses ? medianRowError(logits, wanted) : error.rms, 2 * rms);
+          chooses ? medianRowError(logits, wanted.values, wanted.shape[0]) : error.rms, 2 * rms);
     if (!chooses) {
       EXPECT_LE(error.max, std::max(6 * rms, 1.5 * largest));
     }
@@ -167,8 +157,8 @@ TEST_P(TinyModels, InInt8) {
     ++clear;
     same += std::max_element(given.begin(), given.end()) - given.begin() == best - wanted.begin();
   }
-  const double error =
-      chooses ? medianRowError(logits, expected) : compare(logits, expected.values).rms;
+  const double error = chooses ? medianRowError(logits, expected.values, rows)
+                               : compare(logits, expected.values).rms;
   check("logits", error / deviation(expected.values), getInt8Bound());
   EXPECT_GE(same, (chooses ? 0.75 : 0.95) * clear);
 }
