@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <sstream>
@@ -216,6 +217,17 @@ Difference compare(const std::vector<double> &values, const std::vector<double> 
   return {max, std::sqrt(squares / static_cast<double>(values.size()))};
 }
 
+double medianRowError(const std::vector<double> &values, const std::vector<double> &golden,
+                      int64_t rows) {
+  if (values.size() != golden.size())
+    return std::numeric_limits<double>::infinity();
+  std::vector<double> errors;
+  for (int64_t i = 0; i < rows; ++i)
+    errors.push_back(compare(slice(values, i, rows), slice(golden, i, rows)).rms);
+  std::nth_element(errors.begin(), errors.begin() + rows / 2, errors.end());
+  return errors[rows / 2];
+}
+
 double rms(const std::vector<double> &values) {
   double squares = 0;
   for (double value : values)
@@ -262,15 +274,6 @@ bool choosesExperts(const std::string &model) {
   const nlohmann::json config = readJson(folderOf(model) + "/config.json");
   return config.contains("num_local_experts") || config.contains("num_experts") ||
          config.contains("n_routed_experts");
-}
-
-double medianRowError(const std::vector<double> &logits, const Tensor &golden) {
-  const int64_t rows = golden.shape[0];
-  std::vector<double> errors;
-  for (int64_t i = 0; i < rows; ++i)
-    errors.push_back(compare(slice(logits, i, rows), slice(golden.values, i, rows)).rms);
-  std::nth_element(errors.begin(), errors.begin() + rows / 2, errors.end());
-  return errors[rows / 2];
 }
 
 } // namespace conformance

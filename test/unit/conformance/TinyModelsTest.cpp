@@ -113,7 +113,7 @@ protected:
       const Difference error = compare(logits, wanted.values);
       const bool chooses = choosesExperts(GetParam());
       check(options.empty() ? "logits" : "cached",
-            chooses ? medianRowError(logits, wanted) : error.rms, 2 * rms);
+            chooses ? medianRowError(logits, wanted.values, wanted.shape[0]) : error.rms, 2 * rms);
       if (!chooses) {
         EXPECT_LE(error.max, std::max(6 * rms, 1.5 * largest));
       }
@@ -147,8 +147,8 @@ protected:
       ++clear;
       same += std::max_element(given.begin(), given.end()) - given.begin() == best - wanted.begin();
     }
-    const double error =
-        chooses ? medianRowError(logits, expected) : compare(logits, expected.values).rms;
+    const double error = chooses ? medianRowError(logits, expected.values, rows)
+                                 : compare(logits, expected.values).rms;
     check("logits", error / deviation(expected.values), getInt8Bound());
     EXPECT_GE(same, (chooses ? 0.75 : 0.95) * clear);
   }
