@@ -185,11 +185,13 @@ template <int M, int Slices> struct TensorTile {
       }
       TK_UNROLL
       for (int slice = 0; slice < Slices; ++slice) {
+        int32_t at = 32 * (firstSlice() + slice) + 4 * g;
         Words4 v[4];
         TK_UNROLL
         for (int r = 0; r < 4; ++r)
-          v[r] = loadWords4(values + (16 * k + t + 4 * r) * tile.cut.valuePitch +
-                            32 * (firstSlice() + slice) + 4 * g);
+          v[r] = at < valueDimOf(s) / 2
+                     ? loadWords4(values + (16 * k + t + 4 * r) * tile.cut.valuePitch + at)
+                     : Words4{};
         TK_UNROLL
         for (int e = 0; e < 8; ++e) {
           int i = e / 2;

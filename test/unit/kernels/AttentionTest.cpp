@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace {
 
@@ -386,6 +387,60 @@ TEST_P(AttentionTest, PrefillRowIgnoresNeighbours) {
   }
 }
 
+// Keys and values that are wider than what a register file holds of a block's.
+TEST_P(AttentionTest, WideHeads) {
+  for (auto [heads, dim, width] : {std::tuple{20, 576, 512}, {3, 256, 192}, {9, 320, 320}})
+    for (int decode : {0, 1}) {
+      SCOPED_TRACE(dim);
+      Heads h = {heads, 1, dim};
+      Ragged ragged(h, decode ? std::vector<int32_t>{1, 1} : std::vector<int32_t>{7, 2}, {60, 9});
+      ragged.v = ragged.k;
+      tk_attention_shape shape = attentionShape(h, TENON_BF16);
+      shape.decode = decode;
+      shape.context = 300;
+      std::vector<double> whole = ragged.answer(shape), want;
+      for (size_t row = 0; row < whole.size() / dim; ++row)
+        want.insert(want.end(), whole.begin() + row * dim, whole.begin() + row * dim + width);
+      shape.value_dim = width;
+      shape.values_in_keys = 1;
+      shape.out_stride = heads * width;
+      Batch batch(ragged.counts, ragged.cached);
+      std::vector<char> pool =
+          fill(h, TENON_BF16, ragged.lengths, ragged.k, ragged.v, batch); // keys come first
+      expectNear(attend(shape, batch, ragged.q, pool), want, 6e-2);
+    }
+}
+
+TEST_P(AttentionTest, DecodeRowIgnoresNeighbours) {
+  constexpr int32_t Rows = 18;
+  Heads h = {4, 2, 32};
+  std::vector<int32_t> cached;
+  for (int32_t row = 0; row < Rows; ++row)
+    cached.push_back(row * 71 % 600);
+  Ragged ragged(h, std::vector<int32_t>(Rows, 1), cached);
+  Batch batch(ragged.counts, cached);
+  for (int32_t dtype : {TENON_F32, TENON_BF16}) {
+    std::vector<char> pool = fill(h, dtype, ragged.lengths, ragged.k, ragged.v, batch);
+    tk_attention_shape shape = attentionShape(h, dtype);
+    shape.decode = 1;
+    shape.context = 600;
+    std::vector<float> all = attend(shape, batch, ragged.q, pool);
+    for (int32_t row : {3, 8, Rows - 1}) {
+      auto part = [](const std::vector<float> &all, int64_t first, int64_t count) {
+        return std::vector<float>(all.begin() + first, all.begin() + first + count);
+      };
+      int32_t length = ragged.lengths[row];
+      int64_t first = std::accumulate(ragged.lengths.begin(), ragged.lengths.begin() + row, 0);
+      Batch alone({1}, {cached[row]});
+      std::vector<char> own =
+          fill(h, dtype, {length}, part(ragged.k, first * h.kvWidth(), length * h.kvWidth()),
+               part(ragged.v, first * h.kvWidth(), length * h.kvWidth()), alone);
+      EXPECT_EQ(attend(shape, alone, part(ragged.q, row * h.width(), h.width()), own),
+                part(all, row * h.width(), h.width()));
+    }
+  }
+}
+
 TEST_P(AttentionTest, RaggedDecode) {
   for (const Heads &h : oddHeads) {
     SCOPED_TRACE(h.dim);
@@ -597,7 +652,7 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
                               {TENON_I8, TK_ROPE_INTERLEAVED}}) {
     if (!caches(dtype))
       continue;
-    for (Heads h : {Heads{9, 3, 24}, Heads{4, 4, 64}, Heads{8, 1, 10}}) {
+    for (Heads h : {Heads{9, 3, 24}, Heads{4, 4, 64}, Heads{12, 1, 10}}) {
       int32_t rotary = h.dim / 4 * 2, width = h.width() + 2 * h.kvWidth();
       std::vector<int32_t> cached = {0, 16, 300, 31, 511};
       Ragged history(h, {1, 1, 1, 1, 1}, cached);
