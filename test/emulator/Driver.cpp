@@ -19,6 +19,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -62,16 +63,17 @@ struct Event {
   bool happened = false;
   std::chrono::steady_clock::time_point time;
 };
-struct Module {
-  int file;
-  void *library;
-};
 // A kernel of a module; its parameter is one struct.
 struct Function {
   std::string name;
   Entry entry;
   int32_t threads;                // for which it was compiled
   int64_t sharedBytes = 48 << 10; // that it may have
+};
+struct Module {
+  int file;
+  void *library;
+  std::vector<std::unique_ptr<Function>> functions; // that were asked for
 };
 
 int64_t setting(const char *name, int64_t otherwise) {
@@ -441,7 +443,7 @@ EXPORT cuModuleLoadData(Module **module, const void *image) {
     close(file);
     return d.refuse(ERROR_INVALID_IMAGE, why ? why : "the image cannot be written");
   }
-  *module = new Module{file, library};
+  *module = new Module{file, library, {}};
   return SUCCESS;
 }
 EXPORT cuModuleUnload(Module *module) {
@@ -459,7 +461,9 @@ EXPORT cuModuleGetFunction(Function **function, Module *module, const char *name
       dlsym(module->library, (name + std::string("_threads")).c_str()));
   if (!entry || !threads)
     return d.refuse(ERROR_NOT_FOUND, "the module has no kernel " + std::string(name));
-  *function = new Function{name, reinterpret_cast<Entry>(entry), *threads};
+  module->functions.push_back(
+      std::make_unique<Function>(Function{name, reinterpret_cast<Entry>(entry), *threads}));
+  *function = module->functions.back().get();
   return SUCCESS;
 }
 EXPORT cuFuncSetAttribute(Function *function, int attribute, int value) {

@@ -153,9 +153,9 @@ TEST_F(DriverTest, AFaultEndsEverything) {
   auto fails = [&] {
     void *add = find(load(), "addBehind");
     if (launch(add) != Done || wait() != LaunchFailed)
-      std::exit(1);
+      std::_Exit(1);
     std::fprintf(stderr, "%s\n", errorText().c_str());
-    std::exit(launch(add) == LaunchFailed && copyIn(pinned) == LaunchFailed ? 0 : 1);
+    std::_Exit(launch(add) == LaunchFailed && copyIn(pinned) == LaunchFailed ? 0 : 1);
   };
   EXPECT_EXIT(fails(), ExitedWithCode(0),
               "addBehind: block .0, 0., thread 0: .* 0 bytes behind an allocation of 256 bytes");
