@@ -50,7 +50,7 @@ public:
     return result;
   }
   HostCompiler(HostCompiler &&other) noexcept
-      : program(std::move(other.program)), folder(other.folder) {
+      : program(std::move(other.program)), folder(std::move(other.folder)) {
     other.folder.clear();
   }
   ~HostCompiler() {

@@ -2,7 +2,9 @@
 #include "codegen/cuda/Nvrtc.h"
 #include "codegen/Error.h"
 #include "llvm/ADT/ScopeExit.h"
+#include <cstdlib>
 #include <dlfcn.h>
+#include <optional>
 
 namespace tenon::cuda {
 
@@ -44,12 +46,15 @@ bool load(const std::string &path, Nvrtc &nvrtc) {
          find(library, "nvrtcGetErrorString", nvrtc.errorText);
 }
 
-// The one that was there when Tenon was built, or any that the system knows.
+// The one that TENON_NVRTC names; else the one that was there when Tenon was built, or any that the
+// system knows.
 const Nvrtc *getNvrtc(const std::string &path) {
   static const std::optional<Nvrtc> loaded = [&]() -> std::optional<Nvrtc> {
+    std::vector<std::string> names = {path, "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+    if (const char *named = std::getenv("TENON_NVRTC"))
+      names = {named};
     Nvrtc nvrtc;
-    for (const std::string &name : {path, std::string("libnvrtc.so.13"),
-                                    std::string("libnvrtc.so.12"), std::string("libnvrtc.so")})
+    for (const std::string &name : names)
       if (!name.empty() && load(name, nvrtc))
         return nvrtc;
     return std::nullopt;

@@ -83,9 +83,11 @@ TEST_F(BadInput, CompilerOptions) {
 }
 
 // Nothing was left behind either.
-TEST_F(BadInput, TargetThatIsNotBuiltIn) {
+TEST_F(BadInput, CudaWithoutItsCompiler) {
   const std::string path = scratch("cuda");
-  expectRefused(run(compiler, {"compile", model, "--target", "cuda", "-o", path}), 3, "cuda");
+  setenv("TENON_NVRTC", "/nowhere/libnvrtc.so", 1);
+  expectRefused(run(compiler, {"compile", model, "--target", "cuda", "-o", path}), 3, "no NVRTC");
+  unsetenv("TENON_NVRTC");
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
