@@ -93,7 +93,7 @@ typedef struct tenon_env {
 // so that a head's keys in neighbouring blocks are one run of memory. Where a value is the first
 // elements of its key there is no v.
 //
-// With int8 elements the scales (bf16) of a block's rows precede its elements; element d of a row is
+// With int8 elements the scales (bf16) of a block's rows precede its elements; element d of one is
 // worth scale[d / TENON_CACHE_GROUP] times itself. Keys lie by element, so that what a query is
 // multiplied with is the same element of neighbouring keys; those that are values too lie by
 // position, as values do:
