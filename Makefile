@@ -31,11 +31,24 @@ build: deps ## install what is missing, then build into build/
 install: build ## install into PREFIX (default /usr/local)
 	@cmake --install build --prefix "$(PREFIX)"
 
-bench: build ## SmolLM2 beside other engines (an hour, 8 GB): writes docs/performance.md
+bench: build bench-peers bench-growth bench-page ## all measurements (two hours, 8 GB): writes docs/performance.md
+
+bench-peers: build ## SmolLM2 beside other engines (an hour)
 	@build/bin/tenon compile $(MODEL) -o $(OUT)
 	@python3 bench/peers/compare.py --tenon $(OUT) --dir $(PEERS) --jobs $(JOBS)
-	@python3 bench/peers/report.py $(PEERS)/results.json bench/peers/performance.md.in > $(PEERS)/performance.md
-	@cp $(PEERS)/performance.md docs/performance.md
+
+bench-growth: build ## how time and memory grow, 7B, perplexity (half an hour, 4 GB)
+	@build/bin/tenon compile $(MODEL) -o $(OUT)
+	@python3 bench/growth/growth.py --tenon $(OUT)
+	@python3 bench/growth/large.py
+	@python3 bench/quality/perplexity.py
+
+bench-instructions: build ## instructions of a token, kernel by kernel, against the committed counts
+	@python3 bench/instructions/count.py
+
+bench-page: ## docs/performance.md, from what was measured before
+	@python3 bench/peers/report.py $(PEERS)/results.json bench/peers/performance.md.in build > build/performance.md
+	@cp build/performance.md docs/performance.md
 
 # --- Test ---------------------------------------------------------------------------------------
 
@@ -84,7 +97,8 @@ deps:
 	@scripts/install-deps.sh
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.PHONY: run build install bench test conformance check-all lint check-text check-names check-layers \
-  check-format check-docs check-plugins check-clang check-tidy check-asan format docs clean deps help
+.PHONY: run build install bench bench-peers bench-growth bench-instructions bench-page test \
+  conformance check-all lint check-text check-names check-layers check-format check-docs \
+  check-plugins check-clang check-tidy check-asan format docs clean deps help

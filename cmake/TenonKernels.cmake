@@ -9,11 +9,12 @@ find_program(TENON_CLANG NAMES clang++-22 clang++ HINTS ${LLVM_TOOLS_BINARY_DIR}
 find_program(TENON_OPT NAMES opt-22 opt HINTS ${LLVM_TOOLS_BINARY_DIR} /usr/lib/llvm-22/bin REQUIRED)
 find_program(TENON_LLVM_CAT NAMES llvm-cat-22 llvm-cat HINTS ${LLVM_TOOLS_BINARY_DIR} /usr/lib/llvm-22/bin REQUIRED)
 
-set(TENON_KERNEL_LEVELS generic avx2 avx512 avx512bf16)
+set(TENON_KERNEL_LEVELS generic avx2 avx512 avx512bf16 amx)
 set(TENON_KERNEL_FLAGS_generic -march=x86-64-v2)
 set(TENON_KERNEL_FLAGS_avx2 -march=x86-64-v3)
 set(TENON_KERNEL_FLAGS_avx512 -march=x86-64-v4 -mavx512vnni -mprefer-vector-width=512)
 set(TENON_KERNEL_FLAGS_avx512bf16 ${TENON_KERNEL_FLAGS_avx512} -mavx512bf16)
+set(TENON_KERNEL_FLAGS_amx ${TENON_KERNEL_FLAGS_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
 set(TENON_KERNEL_FLAGS
     -std=c++17 -ffp-contract=on -fno-math-errno -fno-exceptions -fno-rtti -fno-asynchronous-unwind-tables
     -fno-stack-protector)

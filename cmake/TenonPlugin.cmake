@@ -71,7 +71,7 @@ config.environment['PATH'] = os.pathsep.join(
     ['${TENON_TOOLS_DIR}', '${LLVM_TOOLS_BINARY_DIR}', config.environment['PATH']])
 config.environment['TENON_PLUGIN_PATH'] = '$<TARGET_FILE:${plugin}>'
 config.substitutions += [('%plugin', '$<TARGET_FILE:${plugin}>'), ('%source', '${CMAKE_CURRENT_SOURCE_DIR}')]
-for name in ('HOME', 'TENON_CACHE', 'XDG_CACHE_HOME'):
+for name in ('HOME', 'TENON_CACHE', 'XDG_CACHE_HOME', 'TENON_CUDA_DRIVER'):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 ")

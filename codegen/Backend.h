@@ -30,7 +30,7 @@ public:
   virtual ~Backend() = default;
 
   virtual llvm::StringRef getName() const = 0;
-  // Which types and layouts its kernels read.
+  // Which types and layouts its kernels read. No cacheType: the user has not chosen one.
   virtual void configure(PipelineOptions &options) const = 0;
   virtual llvm::Expected<NativeCode> compile(mlir::ModuleOp module,
                                              const TargetOptions &options) = 0;

@@ -107,18 +107,20 @@ public:
                                       {"stored", "f32", "bf16", "f16", "int8", "int4"}))
       return error;
     if (!options.cacheType.empty())
-      if (llvm::Error error = checkName("--kv-dtype", options.cacheType, {"f32", "bf16", "f16"}))
+      if (llvm::Error error =
+              checkName("--kv-dtype", options.cacheType, {"f32", "bf16", "f16", "int8"}))
         return error;
     for (const std::string &name : options.disabledPasses)
       if (!PassInfo::lookup(name))
         return refused("--disable: unknown pass '" + name +
                        "'; docs/reference/passes.md lists them");
     pipeline.precision = options.precision;
-    pipeline.cacheType = options.cacheType.empty() ? getDefaultCacheType(options.precision, module)
-                                                   : options.cacheType;
+    pipeline.cacheType = options.cacheType;
     pipeline.disabled = options.disabledPasses;
     pipeline.insertions = options.insertions;
     backend->configure(pipeline);
+    if (pipeline.cacheType.empty())
+      pipeline.cacheType = getDefaultCacheType(options.precision, module);
     if (!options.cacheType.empty() && options.cacheType != pipeline.cacheType)
       return refused("--kv-dtype: target " + options.target + " caches " + pipeline.cacheType +
                      ", not " + options.cacheType);

@@ -19,11 +19,6 @@ Cost &Cost::operator+=(const Cost &other) {
 
 namespace {
 
-// One key and one value row of one layer.
-int64_t getPositionBytes(CacheType cache) {
-  return cache.getPositionElements() * cache.getElementType().getIntOrFloatBitWidth() / 8;
-}
-
 int64_t getActivationFlops(ActivationKind kind) {
   switch (kind) {
   case ActivationKind::relu:
@@ -88,7 +83,8 @@ private:
   int64_t getCacheBytes(Operation &op) {
     for (Value operand : op.getOperands())
       if (auto cache = dyn_cast<CacheType>(operand.getType()))
-        return getPositionBytes(cache) * (isa<KVAppendOp>(op) ? workload.tokens : workload.context);
+        return cache.getPositionBytes() *
+               (isa<KVAppendOp>(op) ? workload.tokens : workload.context);
     return 0;
   }
 
@@ -197,7 +193,7 @@ KernelCost getKernelCost(Region &body) {
 int64_t getCacheBytesPerToken(func::FuncOp function) {
   for (Type type : function.getArgumentTypes())
     if (auto cache = dyn_cast<CacheType>(type))
-      return cache.getLayers() * getPositionBytes(cache);
+      return cache.getLayers() * cache.getPositionBytes();
   return 0;
 }
 

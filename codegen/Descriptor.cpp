@@ -19,12 +19,11 @@ constexpr uint64_t digestPlaceholder = 0x7477656967687421; // arbitrary, unlikel
 llvm::Constant *makeCacheLayout(llvm::Module &object, llm::CacheType cache, int64_t layers) {
   if (!cache)
     return Fields(object).i32(0).i32(0).i64(0).i64(0).make();
-  int64_t bytes = TENON_BLOCK_TOKENS * cache.getElementType().getIntOrFloatBitWidth() / 8;
   return Fields(object)
       .i32(layers)
       .i32(cache.getHeads())
-      .i64(cache.getHeadDim() * bytes)
-      .i64(cache.getValuesInKeys() ? 0 : cache.getValueDim() * bytes)
+      .i64(TENON_BLOCK_TOKENS * cache.getKeyBytes())
+      .i64(TENON_BLOCK_TOKENS * cache.getValueBytes())
       .make();
 }
 
@@ -86,7 +85,10 @@ llvm::Constant *makeStages(llvm::Module &object, sched::ProgramOp program) {
 }
 
 tenon_dtype getCacheType(Type element) {
-  return element.isF32() ? TENON_F32 : element.isBF16() ? TENON_BF16 : TENON_F16;
+  return element.isF32()    ? TENON_F32
+         : element.isBF16() ? TENON_BF16
+         : element.isF16()  ? TENON_F16
+                            : TENON_I8;
 }
 
 } // namespace

@@ -5,7 +5,7 @@
 //   func.func @NAME.body(batch: ids, positions, sequence_of, starts, lengths, block_table,
 //                        scored_rows, types, memory_lengths, memory_table,
 //                        operands: rows memref<?xCxf32, strided<[?, 1]>>, weight memref<NxKxf32>,
-//                        cache: k and v, results: rows)
+//                        cache: k and v, and the scales of each; results: rows)
 //
 // The outer one has the C signature, is built in LLVM IR, and fills in the descriptors of those
 // memrefs.
@@ -64,6 +64,10 @@ using namespace mlir;
 
 namespace tenon {
 
+bool areKeysByElement(llm::CacheType cache) {
+  return cache.isQuantised() && !cache.getValuesInKeys();
+}
+
 void registerReferenceDialects(DialectRegistry &registry) {
   registry.insert<llm::LLMDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect,
                   math::MathDialect, tensor::TensorDialect, linalg::LinalgDialect, scf::SCFDialect,
@@ -110,14 +114,44 @@ MemRefType getRowsType(OpBuilder &builder, RankedTensorType type) {
   return MemRefType::get(type.getShape(), type.getElementType(), layout);
 }
 
-// The keys or the values of a layer, [blocks, heads, TENON_BLOCK_TOKENS, dim]; in memory heads come
-// before blocks.
-MemRefType getCacheType(OpBuilder &builder, llm::CacheType type, bool isValue) {
-  int64_t heads = type.getHeads(), dim = isValue ? type.getValueDim() : type.getHeadDim();
-  auto layout = StridedLayoutAttr::get(builder.getContext(), /*offset=*/0,
-                                       {TENON_BLOCK_TOKENS * dim, ShapedType::kDynamic, dim, 1});
-  return MemRefType::get({ShapedType::kDynamic, heads, TENON_BLOCK_TOKENS, dim},
-                         type.getElementType(), layout);
+// What is kept of the keys or the values of a layer, [blocks, heads, TENON_BLOCK_TOKENS, extent]:
+// the elements, or their scales. In memory heads come before blocks, and a block's scales,
+// [groups, TENON_BLOCK_TOKENS], before its elements.
+struct CachePart {
+  bool ofValues; // they lie behind all keys
+  Type element;
+  int64_t extent;
+  int64_t offset; // bytes, in a block
+  int64_t blockStride, rowStride, stride;
+};
+
+static_assert(llm::CacheType::groupSize == TENON_CACHE_GROUP);
+
+SmallVector<CachePart> getCacheParts(llm::CacheType type) {
+  SmallVector<CachePart> parts;
+  auto add = [&](bool ofValues, int64_t dim) {
+    int64_t block = TENON_BLOCK_TOKENS * type.getRowBytes(dim), groups = type.getGroups(dim);
+    Type element = type.getElementType(), scale = type.getScaleType(type.getContext());
+    int64_t scaleBytes = type.isQuantised() ? TENON_BLOCK_TOKENS * groups * 2 : 0;
+    bool byElement = !ofValues && areKeysByElement(type);
+    parts.push_back({ofValues, element, dim, scaleBytes,
+                     block * 8 / element.getIntOrFloatBitWidth(), byElement ? 1 : dim,
+                     byElement ? TENON_BLOCK_TOKENS : 1});
+    if (type.isQuantised())
+      parts.push_back({ofValues, scale, groups, 0, block / 2, 1, TENON_BLOCK_TOKENS});
+  };
+  add(false, type.getHeadDim());
+  if (!type.getValuesInKeys())
+    add(true, type.getValueDim());
+  return parts;
+}
+
+MemRefType getPartType(const CachePart &part, int64_t heads) {
+  auto layout =
+      StridedLayoutAttr::get(part.element.getContext(), /*offset=*/0,
+                             {part.blockStride, ShapedType::kDynamic, part.rowStride, part.stride});
+  return MemRefType::get({ShapedType::kDynamic, heads, TENON_BLOCK_TOKENS, part.extent},
+                         part.element, layout);
 }
 
 // Null if the weight is not plain f32 or f64.
@@ -161,9 +195,8 @@ llvm::Expected<SmallVector<Type>> getArgumentTypes(OpBuilder &builder,
     if (auto rows = dyn_cast<RankedTensorType>(input)) {
       types.push_back(getRowsType(builder, rows));
     } else if (auto cache = dyn_cast<llm::CacheType>(input)) {
-      types.push_back(getCacheType(builder, cache, /*isValue=*/false));
-      if (!cache.getValuesInKeys())
-        types.push_back(getCacheType(builder, cache, /*isValue=*/true));
+      for (const CachePart &part : getCacheParts(cache))
+        types.push_back(getPartType(part, cache.getHeads()));
       if (++caches > 1)
         return refuse(op, "has more than one cache operand");
     } else if (auto weight = dyn_cast<llm::WeightType>(input)) {
@@ -221,16 +254,19 @@ LogicalResult buildBody(OpBuilder &builder, sched::KernelOp op, ArrayRef<Type> t
     *field = next();
   Block &body = op.getBody().front();
   mapping.map(body.getArgument(0), batch);
-  BlockArgument keys, values;
+  SmallVector<BlockArgument> cacheParts;
   for (BlockArgument operand : body.getArguments().drop_front()) {
     if (auto cache = dyn_cast<llm::CacheType>(operand.getType())) {
-      keys = *argument++;
-      Value key = tensorOf(keys, /*writable=*/true), value = key;
-      if (!cache.getValuesInKeys()) {
-        values = *argument++;
-        value = tensorOf(values, /*writable=*/true);
-      }
-      mapping.map(operand, ReferenceCache{key, value});
+      auto nextPart = [&] {
+        cacheParts.push_back(*argument++);
+        return tensorOf(cacheParts.back(), /*writable=*/true);
+      };
+      auto nextHalf = [&] {
+        Value elements = nextPart();
+        return ReferenceRows{elements, cache.isQuantised() ? nextPart() : Value()};
+      };
+      ReferenceRows key = nextHalf();
+      mapping.map(operand, ReferenceCache{key, cache.getValuesInKeys() ? key : nextHalf()});
     } else {
       mapping.map(operand, next());
     }
@@ -244,9 +280,11 @@ LogicalResult buildBody(OpBuilder &builder, sched::KernelOp op, ArrayRef<Type> t
   };
   if (Value last = getFinalCache(op)) {
     ReferenceCache cache = mapping.lookupCache(last);
-    write(cache.key, keys, /*restrict=*/false);
-    if (values)
-      write(cache.value, values, /*restrict=*/false);
+    auto part = cacheParts.begin();
+    for (Value value :
+         {cache.key.elements, cache.key.scales, cache.value.elements, cache.value.scales})
+      if (value && part != cacheParts.end()) // values in keys are written with them
+        write(value, *part++, /*restrict=*/false);
   }
   for (Value result : op.getTerminator()->getOperands())
     write(mapping.lookup(result), *argument++, /*restrict=*/true);
@@ -459,17 +497,18 @@ private:
     llvm::Value *blocks = load(b.getInt64Ty(), env,
                                type.getMemory() ? offsetof(tenon_env, memory_blocks)
                                                 : offsetof(tenon_env, cache_blocks));
-    auto add = [&](llvm::Value *first, int64_t dim) {
-      int64_t block = TENON_BLOCK_TOKENS * dim;
+    llvm::Value *keyBytes =
+        b.CreateMul(blocks, constant(TENON_BLOCK_TOKENS * type.getHeads() * type.getKeyBytes()));
+    for (const CachePart &part : getCacheParts(type)) {
+      llvm::Value *first = constant(part.offset);
+      if (part.ofValues)
+        first = b.CreateAdd(first, keyBytes);
       addStrided(
-          first, {blocks, constant(type.getHeads()), constant(TENON_BLOCK_TOKENS), constant(dim)},
-          {constant(block), b.CreateMul(blocks, constant(block)), constant(dim), constant(1)});
-    };
-    int64_t keyBytes =
-        TENON_BLOCK_TOKENS * type.getWidth() * type.getElementType().getIntOrFloatBitWidth() / 8;
-    add(data, type.getHeadDim());
-    if (!type.getValuesInKeys())
-      add(b.CreatePtrAdd(data, b.CreateMul(blocks, constant(keyBytes))), type.getValueDim());
+          b.CreatePtrAdd(data, first),
+          {blocks, constant(type.getHeads()), constant(TENON_BLOCK_TOKENS), constant(part.extent)},
+          {constant(part.blockStride), b.CreateMul(blocks, constant(part.blockStride)),
+           constant(part.rowStride), constant(part.stride)});
+    }
   }
 
   void callBody() {

@@ -20,6 +20,9 @@ struct KernelToLower {
   llvm::SmallVector<sched::Space> spaces;
 };
 
+// Whether a block holds its keys as [head_dim][TENON_BLOCK_TOKENS]; see runtime/kernel_abi.h.
+bool areKeysByElement(llm::CacheType cache);
+
 // Registers the dialects, interfaces and translations that lowerKernels uses.
 void registerReferenceDialects(mlir::DialectRegistry &registry);
 

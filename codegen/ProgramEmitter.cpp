@@ -19,8 +19,7 @@ ArenaSize getArenaSize(ModuleOp module) {
 }
 
 int64_t getBlockBytes(llm::CacheType cache) {
-  return cache.getPositionElements() * TENON_BLOCK_TOKENS *
-         (cache.getElementType().getIntOrFloatBitWidth() / 8);
+  return cache.getPositionBytes() * TENON_BLOCK_TOKENS;
 }
 
 namespace {

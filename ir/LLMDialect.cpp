@@ -126,6 +126,11 @@ CacheType CacheType::withLayers(int64_t layers) const {
              getElementType(), getMemory());
 }
 
+int64_t CacheType::getRowBytes(int64_t dim) const {
+  int64_t elements = dim * getElementType().getIntOrFloatBitWidth() / 8;
+  return isQuantised() ? elements + 2 * getGroups(dim) : elements;
+}
+
 Type CacheType::parse(AsmParser &parser) {
   int64_t layers = 0;
   SmallVector<int64_t> key;
@@ -158,6 +163,11 @@ Type CacheType::parse(AsmParser &parser) {
   bool isMemory = succeeded(parser.parseOptionalComma());
   if ((isMemory && parser.parseKeyword("memory")) || parser.parseGreater())
     return {};
+  if (!keyElement.isF32() && !keyElement.isBF16() && !keyElement.isF16() &&
+      !keyElement.isSignlessInteger(8)) {
+    parser.emitError(loc) << "elements of a cache are f32, bf16, f16 or i8, not " << keyElement;
+    return {};
+  }
   if (key.size() != 2 || value.size() != 2 || key[0] != value[0] || keyElement != valueElement ||
       layers <= 0 || (valuesInKeys && value[1] > key[1])) {
     parser.emitError(loc) << "expected layers x [k: HxDxT, v: HxDxT] with as many heads of keys as "

@@ -86,6 +86,7 @@ def LLM_CacheType : LLM_Type<"Cache", "cache"> {
     `!llm.cache<30 x [k: 3x64xbf16, v: 3x64xbf16]>`: for each of 30 layers and each cached position a key row of 3
     heads of 64 elements and a value row of as many heads. In `!llm.cache<27 x [k: 1x576xbf16, v: 512 of k]>` the value
     of a head is the first 512 elements of its key, which is all that is stored (arXiv:2405.04434).
+    Elements are f32, bf16, f16 or i8; the latter count in steps of a scale (bf16) that 32 neighbours of a row share.
     `!llm.cache<6 x [k: 8x64xbf16, v: 8x64xbf16], memory>` is the cache of cross-attention: its positions are those of the
     encoder's tokens, written once by `@encode`.
   }];
@@ -96,8 +97,18 @@ def LLM_CacheType : LLM_Type<"Cache", "cache"> {
     // Columns of a key row, and of a value row.
     int64_t getWidth() const { return getHeads() * getHeadDim(); }
     int64_t getValueWidth() const { return getHeads() * getValueDim(); }
-    // Elements that are stored for one position of one layer.
-    int64_t getPositionElements() const { return getWidth() + (getValuesInKeys() ? 0 : getValueWidth()); }
+    // i8: a row has a scale for each so many elements, and for what is left of it.
+    static constexpr int64_t groupSize = 32;
+    bool isQuantised() const { return getElementType().isInteger(8); }
+    static int64_t getGroups(int64_t dim) { return (dim + groupSize - 1) / groupSize; }
+    static ::mlir::Type getScaleType(::mlir::MLIRContext *context) { return ::mlir::BFloat16Type::get(context); }
+    // Bytes that one head's key takes, and its value: 0 where that is part of the key.
+    int64_t getKeyBytes() const { return getRowBytes(getHeadDim()); }
+    int64_t getValueBytes() const { return getValuesInKeys() ? 0 : getRowBytes(getValueDim()); }
+    // Of one position of one layer.
+    int64_t getPositionBytes() const { return getHeads() * (getKeyBytes() + getValueBytes()); }
+    // Of `dim` elements and their scales.
+    int64_t getRowBytes(int64_t dim) const;
     CacheType withLayers(int64_t layers) const;
   }];
 }

@@ -5,6 +5,7 @@
 // h.
 #include "ir/LLM.h"
 #include "ir/ReferenceBuilder.h"
+#include <limits>
 
 using namespace mlir;
 
@@ -190,7 +191,7 @@ struct Place {
 
 } // namespace
 
-// `table` is the block table of the cache.
+// `table` is the block table of the cache; `cache` any tensor of it.
 static Place placeOf(ReferenceBuilder &e, Value table, Value cache, Value sequence,
                      Value position) {
   Value slots = e.index(cast<RankedTensorType>(cache.getType()).getDimSize(2));
@@ -198,11 +199,59 @@ static Place placeOf(ReferenceBuilder &e, Value table, Value cache, Value sequen
   return {e.indexAt(table, {sequence, entry}), e.create<arith::RemUIOp>(position, slots)};
 }
 
-static Value readCache(ReferenceBuilder &e, Value table, Value cache, Value sequence,
+static Value groupOf(ReferenceBuilder &e, Value element) {
+  return e.create<arith::DivUIOp>(element, e.index(CacheType::groupSize));
+}
+
+static Value readCache(ReferenceBuilder &e, Value table, const ReferenceRows &cache, Value sequence,
                        Value position, Value head, Value element) {
-  Place place = placeOf(e, table, cache, sequence, position);
-  Value stored = e.at(cache, {place.block, head, place.slot, element});
-  return e.toFloat(stored, Float32Type::get(cache.getContext()));
+  Type f32 = Float32Type::get(table.getContext());
+  Place place = placeOf(e, table, cache.elements, sequence, position);
+  Value stored = e.at(cache.elements, {place.block, head, place.slot, element});
+  if (!cache.scales)
+    return e.toFloat(stored, f32);
+  Value scale = e.at(cache.scales, {place.block, head, place.slot, groupOf(e, element)});
+  return e.mul(e.create<arith::SIToFPOp>(f32, stored), e.toFloat(scale, f32));
+}
+
+// Rows [t, h, d] in 8 bits: each group has 127 steps to its largest magnitude. The step is what its
+// own rounding leaves of that. A NaN makes the scale one, and so is kept; a group below the
+// smallest normal number is zero.
+static ReferenceRows quantise(ReferenceBuilder &e, Value rows) {
+  MLIRContext *context = rows.getContext();
+  Type f32 = Float32Type::get(context), scaleType = CacheType::getScaleType(context);
+  ReferenceBuilder::Shape shape = e.shapeOf(rows);
+  int64_t dim = cast<RankedTensorType>(rows.getType()).getDimSize(2);
+  ReferenceBuilder::Shape scaleShape{shape[0], shape[1], e.size(CacheType::getGroups(dim))};
+  ReferenceBuilder::Shape groupShape = scaleShape;
+  groupShape.push_back(e.size(CacheType::groupSize));
+
+  // [t, h, g, i]; a group that is not full repeats the last element.
+  Value grouped = e.generic("thgi: -> thgi", {}, e.empty(groupShape), [&](ValueRange) {
+    Value d = e.add(e.mul(e.loop(2), e.index(CacheType::groupSize)), e.loop(3));
+    d = e.create<arith::MinUIOp>(d, e.index(dim - 1));
+    return e.at(rows, {e.loop(0), e.loop(1), d});
+  });
+  Value largest =
+      e.generic("thgi: thgi -> thg", {grouped}, e.filled(0, scaleShape), [&](ValueRange v) {
+        return e.create<arith::MaximumFOp>(v[1], e.create<math::AbsFOp>(v[0]));
+      });
+  Value scales =
+      e.generic("thg: thg -> thg", {largest}, e.empty(scaleShape, scaleType),
+                [&](ValueRange v) { return e.toFloat(e.mul(v[0], e.f32(1.0f / 127)), scaleType); });
+  Value elements = e.generic(
+      "thd: thd -> thd", {rows}, e.empty(shape, IntegerType::get(context, 8)), [&](ValueRange v) {
+        Value scale = e.toFloat(e.at(scales, {e.loop(0), e.loop(1), groupOf(e, e.loop(2))}), f32);
+        Value normal = e.create<arith::CmpFOp>(arith::CmpFPredicate::OGE, scale,
+                                               e.f32(std::numeric_limits<float>::min()));
+        Value inverse =
+            e.create<arith::SelectOp>(normal, e.div(e.f32(1), scale), e.f32(0)).getResult();
+        Value code = e.create<math::RoundEvenOp>(e.mul(v[0], inverse));
+        code = e.create<arith::MinNumFOp>(e.create<arith::MaxNumFOp>(code, e.f32(-127)),
+                                          e.f32(127)); // a NaN becomes a number
+        return e.create<arith::FPToSIOp>(IntegerType::get(context, 8), code).getResult();
+      });
+  return {elements, scales};
 }
 
 LogicalResult KVAppendOp::decompose(OpBuilder &builder, ReferenceMapping &mapping) {
@@ -212,19 +261,29 @@ LogicalResult KVAppendOp::decompose(OpBuilder &builder, ReferenceMapping &mappin
   CacheType type = getCache().getType();
   int64_t heads = type.getHeads();
 
-  // Rows as the cache stores them: [t, h, d].
-  auto stored = [&](Value rows, int64_t dim) {
+  // Rows as the cache stores them: [t, h, d], and scales [t, h, g].
+  auto stored = [&](Value rows, int64_t dim) -> ReferenceRows {
     Value x = e.splitColumns(mapping.lookup(rows), {heads, dim});
-    return e.generic("thd: thd -> thd", {x}, e.empty(e.shapeOf(x), type.getElementType()),
-                     [&](ValueRange v) { return e.toFloat(v[0], type.getElementType()); });
+    if (type.isQuantised())
+      return quantise(e, x);
+    return {e.generic("thd: thd -> thd", {x}, e.empty(e.shapeOf(x), type.getElementType()),
+                      [&](ValueRange v) { return e.toFloat(v[0], type.getElementType()); }),
+            Value()};
   };
-  SmallVector<Value> rows{stored(getKey(), type.getHeadDim())}, halves{cache.key};
-  if (!type.getValuesInKeys()) {
-    rows.push_back(stored(getValue(), type.getValueDim()));
-    halves.push_back(cache.value);
-  }
+  SmallVector<Value> rows, tensors; // what is written, and what to
+  auto add = [&](const ReferenceRows &made, const ReferenceRows &into) {
+    rows.push_back(made.elements);
+    tensors.push_back(into.elements);
+    if (made.scales) {
+      rows.push_back(made.scales);
+      tensors.push_back(into.scales);
+    }
+  };
+  add(stored(getKey(), type.getHeadDim()), cache.key);
+  if (!type.getValuesInKeys())
+    add(stored(getValue(), type.getValueDim()), cache.value);
   ValueRange updated =
-      e.forEach(e.rowsOf(rows[0]), halves, [&](Value t, ValueRange caches) -> SmallVector<Value> {
+      e.forEach(e.rowsOf(rows[0]), tensors, [&](Value t, ValueRange caches) -> SmallVector<Value> {
         Place place = placeOf(e, batch.blockTable, caches[0], e.indexAt(batch.sequenceOf, t),
                               e.indexAt(batch.positions, t));
         ReferenceBuilder::Shape offsets{place.block, e.size(0), place.slot, e.size(0)};
@@ -237,7 +296,13 @@ LogicalResult KVAppendOp::decompose(OpBuilder &builder, ReferenceMapping &mappin
         }
         return inserted;
       });
-  mapping.map(getResult(), ReferenceCache{updated[0], updated.back()});
+  auto take = [&]() -> ReferenceRows {
+    ReferenceRows half{updated.front(), type.isQuantised() ? updated[1] : Value()};
+    updated = updated.drop_front(type.isQuantised() ? 2 : 1);
+    return half;
+  };
+  ReferenceRows key = take();
+  mapping.map(getResult(), ReferenceCache{key, updated.empty() ? key : take()});
   return success();
 }
 
@@ -251,7 +316,8 @@ LogicalResult KVReadOp::decompose(OpBuilder &builder, ReferenceMapping &mapping)
                                            : std::pair(batch.lengths, batch.blockTable);
   Value sequences = getValueOrCreateConstantIndexOp(builder, getLoc(), e.rowsOf(lengths));
 
-  auto gather = [&, lengths = lengths, table = table](Value source, int64_t width) -> Value {
+  auto gather = [&, lengths = lengths, table = table](const ReferenceRows &source,
+                                                      int64_t width) -> Value {
     OpFoldResult dim = e.size(width);
     Value all = e.empty({contextStart(e, lengths, sequences), heads, dim});
     Value rows = e.forEach(
@@ -284,7 +350,7 @@ LogicalResult PagedAttentionOp::decompose(OpBuilder &builder, ReferenceMapping &
   mapping.map(getResult(), attend(e, mapping.lookup(getQuery()), shape, [&](Value t) -> Visible {
                 Value sequence = e.indexAt(batch.sequenceOf, t);
                 Value table = type.getMemory() ? batch.memoryTable : batch.blockTable;
-                auto read = [&, table, sequence](Value source) -> Visible::Element {
+                auto read = [&, table, sequence](ReferenceRows source) -> Visible::Element {
                   return [&, table, sequence, source](Value j, Value h, Value d) {
                     return readCache(e, table, source, sequence, j, h, d);
                   };

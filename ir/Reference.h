@@ -26,11 +26,16 @@ struct ReferenceBatch {
   mlir::Value memoryTable;   // [S, memory_max_blocks]
 };
 
-// tensor<blocks x heads x TENON_BLOCK_TOKENS x head_dim x element>; `value` is `key` where the
-// values are the first elements of the keys.
+// Cached keys or values.
+struct ReferenceRows {
+  mlir::Value elements; // tensor<blocks x heads x TENON_BLOCK_TOKENS x head_dim x element>
+  mlir::Value scales; // tensor<blocks x heads x TENON_BLOCK_TOKENS x groups x bf16>; null unless i8
+};
+
+// `value` is `key` where the values are the first elements of the keys.
 struct ReferenceCache {
-  mlir::Value key;
-  mlir::Value value;
+  ReferenceRows key;
+  ReferenceRows value;
 };
 
 class ReferenceMapping {

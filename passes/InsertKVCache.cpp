@@ -5,6 +5,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Graph.h"
 #include "passes/Passes.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace tenon {
 #define GEN_PASS_DEF_LLMINSERTKVCACHE
@@ -44,7 +45,12 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
   using LLMInsertKVCacheBase::LLMInsertKVCacheBase;
 
   Promise getPromise() const override {
-    return {Promise::phaseMap, dtype == "bf16" ? 1.5e-2 : dtype == "f16" ? 2e-3 : sameNumbers};
+    double tolerance = llvm::StringSwitch<double>(dtype)
+                           .Case("bf16", 1.5e-2)
+                           .Case("f16", 2e-3)
+                           .Case("int8", 3e-2)
+                           .Default(sameNumbers);
+    return {Promise::phaseMap, tolerance};
   }
 
   void runOnOperation() override {
@@ -52,10 +58,11 @@ struct InsertKVCache : impl::LLMInsertKVCacheBase<InsertKVCache> {
                        .Case("f32", Float32Type::get(&getContext()))
                        .Case("bf16", BFloat16Type::get(&getContext()))
                        .Case("f16", Float16Type::get(&getContext()))
+                       .Case("int8", IntegerType::get(&getContext(), 8))
                        .Default(nullptr);
     if (!element) {
       getOperation().emitError() << "unknown cache dtype '" << dtype
-                                 << "'; accepted: f32, bf16, f16";
+                                 << "'; accepted: f32, bf16, f16, int8";
       return signalPassFailure();
     }
     auto encoder = getOperation().lookupSymbol<func::FuncOp>("encoder");

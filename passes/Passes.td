@@ -54,7 +54,7 @@ def LLMInsertKVCache : TenonPass<"llm-insert-kv-cache", "::mlir::ModuleOp", Loss
       llm.attention %q, %k, %v ... keys memory         llm.attention %q, %k, %v ... keys memory
     ```
   }];
-  let options = [Option<"dtype", "dtype", "std::string", "\"f32\"", "element of the cache: f32, bf16 or f16">];
+  let options = [Option<"dtype", "dtype", "std::string", "\"f32\"", "element of the cache: f32, bf16, f16 or int8">];
 }
 
 def LLMSplitPhases : TenonPass<"llm-split-phases", "::mlir::ModuleOp", PhaseMap> {

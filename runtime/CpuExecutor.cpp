@@ -12,11 +12,11 @@ namespace tenon::rt {
 // Shorter batches are not worth loading oneDNN for.
 static constexpr int oneDnnTokens = 32;
 
-const tenon_variant &chooseVariant(const tenon_compiled &compiled) {
+const tenon_variant &chooseVariant(const tenon_compiled &compiled, const Machine &machine) {
   std::string lacking;
   for (int i = 0; i < compiled.variant_count; ++i) {
     const tenon_variant &variant = compiled.variants[i];
-    std::string missing = missingFeature(variant.features);
+    std::string missing = missingFeature(variant.features, machine);
     if (missing.empty())
       return variant;
     lacking += fmt::format("{}{} needs {}", lacking.empty() ? "" : ", ", variant.name, missing);
@@ -56,7 +56,7 @@ static int notedMatmul(tenon_dtype dtype, int64_t m, int64_t n, int64_t k, const
 int CpuExecutor::prefixUnit() const {
   if (fellBack)
     return 0;
-  return offeredOneDnn && (oneDnnFailed() || !askedOneDnn) ? TENON_BLOCK_TOKENS : waveTokens;
+  return offeredOneDnn && (oneDnnFailed() || !askedOneDnn) ? TENON_BLOCK_TOKENS : waveTokens();
 }
 
 static tenon_program *programOf(const tenon_variant &variant, Phase phase) {

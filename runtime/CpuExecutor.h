@@ -3,6 +3,7 @@
 #define TENON_RUNTIME_CPUEXECUTOR_H
 
 #include "runtime/Executor.h"
+#include "runtime/Machine.h"
 #include "runtime/Mapping.h"
 #include "runtime/ThreadTeam.h"
 
@@ -19,6 +20,7 @@ public:
   std::string name() const override { return chosen.name; }
   int threads() const override { return team.size(); }
   std::unique_ptr<KvMemory> reserve(int64_t bytes, const char *what) override;
+  int waveTokens() const override { return 512; }
   void begin() override { fellBack = false; }
   Results run(Phase phase, const tenon_batch &batch, const KvPool &cache, const KvPool &memory,
               Trace *trace) override;
@@ -37,8 +39,9 @@ private:
   std::atomic<bool> askedOneDnn{false};         // ever
 };
 
-// The first variant whose features this CPU has.
-const tenon_variant &chooseVariant(const tenon_compiled &compiled);
+// The first variant whose features the machine has.
+const tenon_variant &chooseVariant(const tenon_compiled &compiled,
+                                   const Machine &machine = Machine());
 
 } // namespace tenon::rt
 

@@ -52,6 +52,7 @@ void Engine::check(const std::vector<Work> &works, bool encodes) const {
 
 void Engine::encode(const std::vector<Work> &works, const RowSink &sink) {
   check(works, /*encodes=*/true);
+  const int waveTokens = executor->waveTokens();
   for (int work = 0; work < static_cast<int>(works.size());) {
     int tokens = 0;
     for (pieces.clear(); work < static_cast<int>(works.size()); ++work) {
@@ -128,6 +129,7 @@ void Engine::run(const std::vector<Work> &works, const RowSink &sink) {
     runBatch(works, Phase::Decode, sink);
     return;
   }
+  const int waveTokens = executor->waveTokens();
   int work = 0, taken = 0; // taken: tokens of works[work] that earlier waves have run
   while (work < static_cast<int>(works.size())) {
     int tokens = 0, scored = 0;

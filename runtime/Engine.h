@@ -2,8 +2,9 @@
 //
 //   Work{A, 3 tokens}  ┐              ┌─ every work brings 1 token to score:   decode
 //   Work{B, 1 token}   ┼─ step(works) ┤
-//   Work{C, 900 tokens}┘              └─ otherwise: prefill, in waves of at most 512 tokens
-//                                        (and 64 scored rows, which bounds the logits)
+//   Work{C, 900 tokens}┘              └─ otherwise: prefill, in waves of at most so many tokens
+//                                        as the machine wants (and 64 scored rows, which
+//                                        bounds the logits)
 //        wave 1:  A A A B C C C …        wave 2:  C C C …
 //
 // An encoder sees sequences whole: encode(works) runs as many in a wave as it would take tokens,

@@ -43,6 +43,9 @@ public:
   // Memory for a pool; `what` is named when there is too little.
   virtual std::unique_ptr<KvMemory> reserve(int64_t bytes, const char *what) = 0;
 
+  // Tokens of a batch of @prefill at most: as many as keep the machine busy.
+  virtual int waveTokens() const = 0;
+
   // A step begins, which may take several batches.
   virtual void begin() {}
   virtual Results run(Phase phase, const tenon_batch &batch, const KvPool &cache,
@@ -92,9 +95,6 @@ inline const tenon_stages &stagesOf(const tenon_compiled &compiled, Phase phase)
          : phase == Phase::Prefill ? compiled.prefill_stages
                                    : compiled.decode_stages;
 }
-
-// Tokens of a batch of @prefill at most.
-constexpr int waveTokens = 512;
 
 } // namespace tenon::rt
 

@@ -46,8 +46,9 @@ int64_t KvPool::bytesFor(const tenon_cache_layout &layout, int64_t blocks) {
 }
 
 KvPool::KvPool(const tenon_cache_layout &layout, int64_t blocks, const KvReserve &reserve)
-    : layout(layout), total(blocks), references(static_cast<size_t>(blocks)),
-      memory(reserve(bytesFor(layout, blocks))) {}
+    : layout(layout), total(blocks), memory(reserve(bytesFor(layout, blocks))) {
+  references.resize(static_cast<size_t>(blocks));
+}
 
 int32_t KvPool::take() {
   int32_t block;

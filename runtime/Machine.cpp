@@ -97,34 +97,41 @@ static bool has(const Feature &feature) {
     if (highestSubleaf < 1)
       return false;
   }
-  if (!(regs[feature.reg] & (1u << feature.bit)) ||
-      (enabledState() & feature.state) != feature.state)
-    return false;
-  // Linux hands out the tile registers on request only: arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA).
-  return feature.state != Tile || syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+  return (regs[feature.reg] & (1u << feature.bit)) &&
+         (enabledState() & feature.state) == feature.state;
 }
 
-static bool has(std::string_view name) {
+bool Machine::has(std::string_view name) const {
   for (const Feature &feature : features)
     if (feature.name == name)
-      return has(feature);
+      return tenon::rt::has(feature);
   return false;
+}
+
+bool Machine::grantsTiles() const {
+  // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
+  return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
 }
 
 #else
 
-static bool has(std::string_view) { return false; }
+bool Machine::has(std::string_view) const { return false; }
+bool Machine::grantsTiles() const { return false; }
 
 #endif
 
-std::string missingFeature(std::string_view list) {
+std::string missingFeature(std::string_view list, const Machine &machine) {
+  bool needsTiles = false;
   while (!list.empty()) {
     size_t comma = list.find(',');
     std::string_view name = list.substr(0, comma);
-    if (!name.empty() && !has(name))
+    if (!name.empty() && !machine.has(name))
       return std::string(name);
+    needsTiles |= name == "amx_tile";
     list = comma == std::string_view::npos ? "" : list.substr(comma + 1);
   }
+  if (needsTiles && !machine.grantsTiles())
+    return "amx_tile, which the operating system refuses";
   return {};
 }
 

@@ -9,9 +9,23 @@
 
 namespace tenon::rt {
 
-// The first of the comma-separated features that this CPU (or its operating system) lacks; empty
-// when it has them all. A name this runtime does not know counts as lacking.
-std::string missingFeature(std::string_view features);
+// This machine. Tests ask others.
+class Machine {
+public:
+  virtual ~Machine() = default;
+
+  // A feature of the CPU whose registers the operating system saves. A name this runtime does not
+  // know counts as lacking.
+  virtual bool has(std::string_view feature) const;
+
+  // Linux lets a process use tile registers (AMX) once it has asked for them; a context switch of
+  // such a process may then move 8 KiB more. Asks, and says whether we may.
+  virtual bool grantsTiles() const;
+};
+
+// The first of the comma-separated features that a machine lacks; empty when it has them all. Tiles
+// are asked for when they are all that is left to know.
+std::string missingFeature(std::string_view features, const Machine &machine = Machine());
 
 // CPUs in the affinity mask.
 std::vector<int> affinityCpus();

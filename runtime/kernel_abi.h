@@ -15,6 +15,9 @@
 // Positions in one block of the paged KV cache.
 #define TENON_BLOCK_TOKENS 16
 
+// Neighbouring elements of an int8 cache's rows that share a scale.
+#define TENON_CACHE_GROUP 32
+
 // A ragged batch: T tokens of S sequences lie one after another, without padding.
 //
 //   sequence 0      sequence 1   sequence 2
@@ -89,6 +92,14 @@ typedef struct tenon_env {
 //                     v: [kv_heads][cache_blocks][TENON_BLOCK_TOKENS][value_dim]
 // so that a head's keys in neighbouring blocks are one run of memory. Where a value is the first
 // elements of its key there is no v.
+//
+// With int8 elements the scales (bf16) of a block's rows precede its elements; element d of a row
+// is worth scale[d / TENON_CACHE_GROUP] times itself. Keys lie by element, so that what a query is
+// multiplied with is the same element of neighbouring keys; those that are values too lie by
+// position, as values do:
+//
+//   block of a head:  k: bf16 [groups][TENON_BLOCK_TOKENS]  int8 [head_dim][TENON_BLOCK_TOKENS]
+//                     v: bf16 [groups][TENON_BLOCK_TOKENS]  int8 [TENON_BLOCK_TOKENS][value_dim]
 typedef void tenon_kernel(const void *shape, void *const *io, const tenon_env *env);
 
 // A compiled phase. `arena` is T * arena_token_bytes + R * arena_scored_bytes long.

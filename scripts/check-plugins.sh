@@ -18,6 +18,7 @@ trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 mv "$work/first" "$work/sdk" # it works wherever it lies
 export PATH="$work/sdk/bin:$PATH"
+export TENON_CUDA_DRIVER="$build/lib/libtenon_emulated_cuda.so"
 
 # build_and_check SOURCE: prints what failed, if anything did.
 build_and_check() {

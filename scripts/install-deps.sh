@@ -26,7 +26,7 @@ PACKAGES='
   libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libutf8proc-dev libfmt-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   zlib1g-dev libzstd-dev libxml2-dev
-  chromium
+  chromium valgrind
 '
 
 # PyPI wheels: name==version sha256.

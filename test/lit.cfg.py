@@ -28,6 +28,8 @@ config.substitutions += [
     ("%oracle", os.path.join(config.test_source_root, "oracle")),
     ("%models", os.path.join(config.tenon_source, "models")),
     ("%cxx", config.cxx),
+    ("%ptxas", config.ptxas),
+    ("%emulated_cuda", os.path.join(config.tenon_build, "lib", "libtenon_emulated_cuda.so")),
     ("%python", sys.executable),
 ]
 
@@ -38,13 +40,17 @@ for name in ("HOME", "TENON_CACHE", "XDG_CACHE_HOME", "ASAN_OPTIONS", "UBSAN_OPT
 
 # REQUIRES: smollm2        the real model is in the cache (scripts/install-deps.sh puts it there)
 # REQUIRES: chromium       a browser, to look at what `tenon graph` draws
+# REQUIRES: valgrind       to count instructions
+# REQUIRES: nvrtc, ptxas   NVIDIA's compilers, as CMake found them
 # UNSUPPORTED: sanitized   what links an executable against the runtime cannot be sanitized
 cache = os.environ.get("TENON_CACHE") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tenon"
 )
 if os.path.exists(os.path.join(cache, "models", "SmolLM2-135M-Instruct.Q4_1.gguf")):
     config.available_features.add("smollm2")
-if shutil.which("chromium"):
-    config.available_features.add("chromium")
+config.available_features.update(filter(shutil.which, ["chromium", "valgrind"]))
+for compiler in ("nvrtc", "ptxas"):
+    if os.path.exists(getattr(config, compiler)):
+        config.available_features.add(compiler)
 if config.sanitized:
     config.available_features.add("sanitized")

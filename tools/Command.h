@@ -31,6 +31,7 @@ struct CompileArguments {
   std::vector<std::string> remarks;    // kinds to print: "missed", "passed"
   bool time = false;                   // say where it went
   int64_t timeTokens = 512;
+  bool bundleOneDnn = false;                    // put it beside the output
   std::function<void(mlir::ModuleOp)> onLoaded; // may change the textbook module
 
   void add(CLI::App &app);
@@ -39,6 +40,8 @@ struct CompileArguments {
   std::vector<std::string> listOptionalPasses() const;
   // Loads the model and compiles it to `output`.
   llvm::Error compile(const std::string &output, bool isQuiet);
+  // Puts oneDNN beside `output`.
+  llvm::Error bundle(const std::string &output, bool isText) const;
 };
 
 // Ends `tenon` with exit code 1 without a message.

@@ -6,8 +6,11 @@
 #include "tools/Command.h"
 #include "tools/Locations.h"
 #include "tools/Timing.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include <chrono>
 
 using namespace mlir;
@@ -61,10 +64,13 @@ void CompileArguments::add(CLI::App &app) {
   model.add(app);
   app.add_option("--target", options.target, "cpu, cuda or reference");
   app.add_option("--precision", options.precision, "stored, f32, bf16, f16, int8 or int4");
-  app.add_option("--kv-dtype", options.cacheType, "element of the KV cache: f32, bf16 or f16");
+  app.add_option("--kv-dtype", options.cacheType,
+                 "element of the KV cache: f32, bf16, f16 or int8");
   app.add_option("--weights-form", weightsForm, "appended or sidecar")
       ->check(CLI::IsMember({"appended", "sidecar"}));
-  app.add_option("--mcpu", cpus, "native, or a list such as avx512-vnni,x86-64-v3");
+  app.add_option("--mcpu", cpus,
+                 "native, or a list of avx512-amx, avx512-bf16, avx512-vnni, x86-64-v3, x86-64-v2; "
+                 "for cuda of sm_90 and the like");
   app.add_option("--disable", options.disabledPasses, "leave out a pass: --disable=llm-fuse-rope")
       ->delimiter(',');
   app.add_option("--insert-at", insertions,
@@ -158,6 +164,22 @@ llvm::Error CompileArguments::compile(const std::string &output, bool isQuiet) {
   return llvm::Error::success();
 }
 
+// Executables look for it beside themselves.
+llvm::Error CompileArguments::bundle(const std::string &output, bool isText) const {
+  if (isText || options.target != "cpu")
+    return refused("--bundle-onednn: only executables and libraries for the CPU call oneDNN");
+  std::string library = getOneDNNPath();
+  if (library.empty())
+    return lacking("--bundle-onednn: no oneDNN was found when Tenon was built");
+  llvm::SmallString<128> copy(llvm::sys::path::parent_path(output));
+  llvm::sys::path::append(copy, "libdnnl.so.3");
+  if (llvm::sys::fs::equivalent(library, copy))
+    return llvm::Error::success();
+  if (std::error_code code = llvm::sys::fs::copy_file(library, copy))
+    return refused("cannot write " + copy + ": " + code.message());
+  return llvm::Error::success();
+}
+
 Action addCompile(CLI::App &app) {
   auto arguments = std::make_shared<CompileArguments>();
   auto output = std::make_shared<std::string>();
@@ -165,6 +187,8 @@ Action addCompile(CLI::App &app) {
   app.add_option("-o", *output,
                  "where to write; default: the model's name, or standard output for IR");
   app.add_option("--emit", arguments->options.emit, "exe, lib, obj, llvm, sched, llm or textbook");
+  app.add_flag("--bundle-onednn", arguments->bundleOneDnn,
+               "put oneDNN beside the executable, for machines that have none");
   app.add_flag("--time", arguments->time,
                "print seconds of each step and pass, bytes and FLOPs of each kind of operation");
   app.add_option("--time-tokens", arguments->timeTokens,
@@ -181,6 +205,9 @@ Action addCompile(CLI::App &app) {
                                                          : emit == "obj" ? ".o"
                                                                          : "");
     }
+    if (arguments->bundleOneDnn)
+      if (llvm::Error error = arguments->bundle(*output, isText))
+        return error;
     return arguments->compile(*output, isText);
   };
 }

@@ -160,7 +160,7 @@ Action addGraph(CLI::App &app) {
   app.add_option("--precision", arguments->options.precision,
                  "stored, f32, bf16, f16, int8 or int4");
   app.add_option("--kv-dtype", arguments->options.cacheType,
-                 "element of the KV cache: f32, bf16 or f16");
+                 "element of the KV cache: f32, bf16, f16 or int8");
   app.add_option("--disable", arguments->options.disabledPasses, "leave out a pass")
       ->delimiter(',');
   return [=]() -> llvm::Error { return GraphCommand(*arguments).run(); };

@@ -138,8 +138,7 @@ llvm::Expected<Plan> makePlan(const PlanArguments &arguments) {
     for (Type type : function.getArgumentTypes())
       if (auto cache = dyn_cast<CacheType>(type))
         (cache.getMemory() ? plan.memoryBytes : plan.cacheBytes) =
-            arguments.batch * plan.context * cache.getLayers() * cache.getPositionElements() *
-            (cache.getElementType().getIntOrFloatBitWidth() / 8);
+            arguments.batch * plan.context * cache.getLayers() * cache.getPositionBytes();
   });
   auto addPhase = [&](std::string name, int64_t tokens, int64_t length) {
     plan.phases.push_back(planPhase(std::move(name), arguments.batch, tokens, length,
@@ -239,8 +238,9 @@ Action addPlan(CLI::App &app) {
   app.add_option("--batch", arguments->batch, "sequences")->check(range);
   app.add_option("--prompt", arguments->prompt, "tokens of each prompt")->check(range);
   app.add_option("--steps", arguments->steps, "decode steps to show")->check(CLI::Range(0, 4096));
-  app.add_option("--kv-dtype", arguments->cacheType, "element of the KV cache: f32, bf16 or f16")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+  app.add_option("--kv-dtype", arguments->cacheType,
+                 "element of the KV cache: f32, bf16, f16 or int8")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "int8"}));
   app.add_option("--target", arguments->target, "also what steps would take there: cuda")
       ->check(CLI::IsMember({"cuda"}));
   app.add_option("--precision", arguments->precision, "of the weights, with --target");

@@ -23,6 +23,7 @@ typedef struct bench_level {
   int32_t count;
 } bench_level;
 
-extern "C" bench_level bench_generic(), bench_avx2(), bench_avx512(), bench_avx512bf16();
+extern "C" bench_level bench_generic(), bench_avx2(), bench_avx512(), bench_avx512bf16(),
+    bench_amx();
 
 #endif // TENON_BENCH_KERNELS_CASES_H

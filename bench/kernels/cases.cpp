@@ -21,13 +21,13 @@ constexpr tk_linear_shape linear(int32_t format, int32_t k, int32_t n,
   s.eps = 1e-5f;
   return s;
 }
-constexpr tk_attention_shape attention(int32_t decode) {
+constexpr tk_attention_shape attention(int32_t decode, int32_t dtype) {
   tk_attention_shape s = {};
   s.heads = 9;
   s.kv_heads = 3;
   s.head_dim = 64;
   s.q_stride = s.out_stride = 576;
-  s.kv_dtype = TENON_BF16;
+  s.kv_dtype = dtype;
   s.scale = 0.125f;
   s.decode = decode;
   return s;
@@ -65,16 +65,28 @@ bench_case gatedCase(const char *name, int32_t tokens) {
           tk_gated_mlp_scratch(&gatedShape)};
 }
 
-constexpr tk_attention_shape prefillShape = attention(0), decodeShape = attention(1);
-__attribute__((noinline)) void runPrefill(void *const *io, const tenon_env *env) {
-  tk_attention(&prefillShape, io, env);
-}
-__attribute__((noinline)) void runDecode(void *const *io, const tenon_env *env) {
-  tk_attention(&decodeShape, io, env);
+template <int32_t Decode, int32_t Dtype>
+constexpr tk_attention_shape attentionShape = attention(Decode, Dtype);
+template <int32_t Decode, int32_t Dtype>
+__attribute__((noinline)) void runAttention(void *const *io, const tenon_env *env) {
+  tk_attention(&attentionShape<Decode, Dtype>, io, env);
 }
 // Scores and sums for each (query, visible key) pair of 9 heads.
 constexpr double attentionOperations(double tokens, double cached) {
   return 4.0 * 64 * 9 * (tokens * cached + tokens * (tokens + 1) / 2);
+}
+// `bytes` of the cache are read; each run reads those `advance` bytes behind the last one's.
+template <int32_t Decode, int32_t Dtype>
+bench_case attentionCase(const char *name, int32_t tokens, int32_t cached, int64_t bytes = 0,
+                         int64_t advance = 0) {
+  return {name,
+          runAttention<Decode, Dtype>,
+          tokens,
+          cached,
+          bytes,
+          attentionOperations(tokens, cached),
+          tk_attention_scratch(&attentionShape<Decode, Dtype>),
+          advance};
 }
 
 const bench_case cases[] = {
@@ -102,18 +114,15 @@ const bench_case cases[] = {
     linearCase<TK_U4M, 1536, 576>("smol down", 1),
     linearCase<TK_U4M, 576, 49152, TK_NORM_RMS>("smol head", 1),
     gatedCase("smol gate_up", 64),
-    {"attention prefill", runPrefill, 512, 0, 0, attentionOperations(512, 0),
-     tk_attention_scratch(&prefillShape)},
-    {"attention prefill", runPrefill, 128, 1024, 0, attentionOperations(128, 1024),
-     tk_attention_scratch(&prefillShape)},
-    {"attention decode", runDecode, 1, 127, 0, attentionOperations(1, 127),
-     tk_attention_scratch(&decodeShape)},
-    {"attention decode", runDecode, 1, 4095, 0, attentionOperations(1, 4095),
-     tk_attention_scratch(&decodeShape)},
-    {"attention decode", runDecode, 1, 1023, 0, attentionOperations(1, 1023),
-     tk_attention_scratch(&decodeShape)},
-    {"attention cold", runDecode, 1, 1023, 2 * 2 * 192 * 1024, attentionOperations(1, 1023),
-     tk_attention_scratch(&decodeShape), 3 << 20},
+    attentionCase<0, TENON_BF16>("attention prefill", 512, 0),
+    attentionCase<0, TENON_BF16>("attention prefill", 128, 1024),
+    attentionCase<0, TENON_I8>("attention prefill i8", 128, 1024),
+    attentionCase<1, TENON_BF16>("attention decode", 1, 127),
+    attentionCase<1, TENON_BF16>("attention decode", 1, 4095),
+    attentionCase<1, TENON_BF16>("attention decode", 1, 1023),
+    attentionCase<1, TENON_I8>("attention decode i8", 1, 1023),
+    attentionCase<1, TENON_BF16>("attention cold", 1, 1023, 2 * 2 * 192 * 1024, 3 << 20),
+    attentionCase<1, TENON_I8>("attention cold i8", 1, 1023, 2 * (192 + 12) * 1024, 3 << 20),
 };
 
 } // namespace

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <string>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -93,4 +95,7 @@ int main(int argc, char **argv) {
     runLevel("avx512", bench_avx512(), filter);
   if (__builtin_cpu_supports("avx512bf16"))
     runLevel("avx512bf16", bench_avx512bf16(), filter);
+  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA: refused where there are no tiles.
+  if (__builtin_cpu_supports("avx512bf16") && syscall(SYS_arch_prctl, 0x1023, 18) == 0)
+    runLevel("amx", bench_amx(), filter);
 }

@@ -19,23 +19,15 @@ import sys
 
 import engines
 import install
+import limits
 import turn
 
-DISTURBED = 0.04
 INSTRUCTIONS = ["avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"]
-
-
-def measure_limits(program, threads):
-    turn.wait_until_quiet()
-    process = turn.Process([program], threads)
-    return dict(json.loads(process.output), disturbed=process.others > DISTURBED)
 
 
 def describe_machine(directory, thread_counts):
     lines = pathlib.Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     cpu = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    program, source = directory / "machine", engines.HERE.parent / "machine/machine.cpp"
-    subprocess.run(["c++", "-std=c++17", "-O3", "-march=native", "-pthread", source, "-o", program], check=True)
     return {
         "processor": f"{cpu['model name']}, family {cpu['cpu family']} model {cpu['model']}",
         "instructions": [flag for flag in cpu["flags"].split() if flag in INSTRUCTIONS],
@@ -43,7 +35,7 @@ def describe_machine(directory, thread_counts):
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": f"{os.uname().sysname} {os.uname().release}",
         "compiler": engines.output("c++", "--version").splitlines()[0],
-        "limits": {n: measure_limits(program, n) for n in thread_counts},
+        "limits": limits.measure(directory, thread_counts),
     }
 
 
@@ -65,7 +57,7 @@ class Comparison:
                 turn.wait_until_quiet()
             samples = turn.take(engine, threads, self.arguments.samples)
             for sample in samples:
-                sample["disturbed"] = sample["others"] > DISTURBED
+                sample["disturbed"] = sample["others"] > turn.DISTURBED
             self.results["samples"] += [
                 {"round": number, "engine": engine.name, "threads": threads, **sample} for sample in samples
             ]

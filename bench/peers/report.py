@@ -1,6 +1,7 @@
-"""report.py RESULTS [TEMPLATE]: what compare.py measured, in Markdown.
+"""report.py RESULTS [TEMPLATE [FOLDER]]: what compare.py measured, in Markdown.
 
-In a template `{{name}}` stands for a part: machine, limits, engines, tables or notes. Without one the parts follow each other.
+In a template `{{name}}` stands for a part: machine, limits, engines, tables, notes or instructions. `{{folder/name}}` is
+what another benchmark wrote to FOLDER/folder/name.md (default: build). Without a template the parts follow each other.
 """
 
 import json
@@ -10,10 +11,12 @@ import statistics
 import sys
 
 import common
+from markdown import table, threads_of
 
 # SmolLM2: a token of a prompt multiplies with each weight of the layers, a decoded one reads all packed weights.
 PROMPT_OPERATIONS = 2 * 106.2e6
 DECODE_BYTES = 98.3e6
+INSTRUCTIONS = pathlib.Path(__file__).resolve().parents[1] / "instructions/expected.json"
 
 
 def in_mib(value):
@@ -29,15 +32,6 @@ for depth, batch, _ in common.DECODE:
 ROWS["first token"] = ("process start to first token, ms", lambda value: f"{value * 1000:.0f}", False)
 ROWS["first token memory"] = ("peak memory of that, MiB", in_mib, False)
 ROWS["peak memory"] = ("peak memory of the other rows, MiB", in_mib, False)
-
-
-def table(head, rows, numbers="---:"):
-    lines = [head, ["---", *[numbers] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def threads_of(count):
-    return f"{count} thread" + ("s" if int(count) > 1 else "")
 
 
 class Report:
@@ -107,6 +101,22 @@ class Report:
             text += " The machine's own limits were disturbed, too."
         return " ".join([text, *(f"{engine} failed and is missing." for engine in self.results["failed"])])
 
+    def instructions(self):
+        """The committed counts of SmolLM2, the kernels of the two phases by what a token takes of both."""
+        phases = json.loads(INSTRUCTIONS.read_text())["smollm2"]
+        counts = {}  # what a kernel is called: [in decode, in prefill]
+        for column, phase in enumerate(["decode", "prefill"]):
+            for symbol, count in phases[phase].items():
+                name = symbol.partition(".")[0].rstrip("_0123456789")
+                counts.setdefault(name, [0, 0])[column] += count
+        rows = []
+        for name, both in counts.items():
+            if max(both) > 5000:
+                rows.append([f"`{name}`", *(f"{count / 1e6:.2f}" if count else "–" for count in both)])
+        whole = [f"**{sum(phases[phase].values()) / 1e6:.2f}**" for phase in ["decode", "prefill"]]
+        head = ["millions of instructions a token", "decode behind 16 tokens", "prefill of 96 tokens"]
+        return table(head, [*rows, ["**in all**", *whole]])
+
     def part(self, name):
         return {
             "machine": self.machine,
@@ -114,7 +124,14 @@ class Report:
             "engines": self.engines_table,
             "tables": self.tables,
             "notes": self.notes,
+            "instructions": self.instructions,
         }[name]()
+
+
+def written(folder, name):
+    """A part that another benchmark wrote."""
+    path = folder / f"{name}.md"
+    return path.read_text().rstrip("\n") if path.is_file() else "*Not measured.*"
 
 
 def main():
@@ -122,7 +139,12 @@ def main():
     template = "{{machine}}\n\n{{limits}}\n\n{{engines}}\n\n{{tables}}\n\n{{notes}}\n"
     if len(sys.argv) > 2:
         template = pathlib.Path(sys.argv[2]).read_text()
-    print(re.sub(r"\{\{(\w+)\}\}", lambda match: report.part(match[1]), template), end="")
+    folder = pathlib.Path(sys.argv[3] if len(sys.argv) > 3 else "build")
+
+    def part(match):
+        return written(folder, match[1]) if "/" in match[1] else report.part(match[1])
+
+    print(re.sub(r"\{\{([\w/]+)\}\}", part, template), end="")
 
 
 main()

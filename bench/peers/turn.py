@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+DISTURBED = 0.04  # the share of time from which on others disturb
 STARTS = 2  # to the first token
 QUIET_SECONDS = 15  # how long a turn waits for other processes to end
 TICKS = 0.05  # seconds by which the kernel's count of a short process may be off
@@ -30,11 +31,19 @@ def wait_until_quiet():
 
 
 class Process:
-    """A command that has run: its output, seconds to the first byte of it, peak memory, and others' share of the time."""
+    """A command that has run: its output, seconds to the first byte of it, peak memory, and others' share of the time.
 
-    def __init__(self, command, threads):
-        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), HF_HUB_OFFLINE="1")
-        command = [*map(str, command), "--threads", str(threads)]
+    Without `threads` it is one that knows no such option, and may have nothing to say. After `seconds` it is given up."""
+
+    def __init__(self, command, threads=None, seconds=None):
+        environment = dict(os.environ, HF_HUB_OFFLINE="1")
+        command = [*map(str, command)]
+        name = os.path.basename(command[0])
+        if threads:
+            environment["OMP_NUM_THREADS"] = str(threads)
+            command += ["--threads", str(threads)]
+        if seconds:
+            command = ["timeout", str(seconds), *command]
         with tempfile.TemporaryFile() as errors:
             busy, start = busy_seconds(), time.perf_counter()
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment, bufsize=0)
@@ -43,14 +52,17 @@ class Process:
             self.output = (first + process.stdout.readall()).decode()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
-            wall = time.perf_counter() - start
+            self.seconds = wall = time.perf_counter() - start
             others = busy_seconds() - busy - usage.ru_utime - usage.ru_stime
-            if process.returncode or not first:
+            if seconds and process.returncode == 124:
+                raise RuntimeError(f"{name} took more than {seconds} s")
+            if process.returncode or (threads and not first):
                 errors.seek(0)
                 last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
-                raise RuntimeError(f"{os.path.basename(command[0])} ended with {process.returncode}: {' '.join(last)}")
+                raise RuntimeError(f"{name} ended with {process.returncode}: {' '.join(last)}")
         self.memory = usage.ru_maxrss * 1024
         self.others = round(max(0, others - TICKS) / wall, 3)
+        self.disturbed = self.others > DISTURBED
 
 
 def take(engine, threads, samples):

@@ -13,8 +13,8 @@ struct KernelSet {
   // The kernel that computes a stage, or nothing. Called for every stage; `isDecode`: each sequence
   // has one token.
   std::function<std::optional<KernelMatch>(sched::StageOp, sched::KernelOp, bool isDecode)> match;
-  // LLVM bitcode for a level: "generic", "avx2", "avx512" or "avx512bf16". Where it is empty, the
-  // stage is computed as if the set were not there.
+  // LLVM bitcode for a level: "generic", "avx2", "avx512", "avx512bf16" or "amx". Where it is
+  // empty, the stage is computed as if the set were not there.
   std::function<llvm::StringRef(llvm::StringRef level)> bitcode;
 };
 

@@ -10,6 +10,9 @@ namespace tenon::cpu {
 
 llvm::ArrayRef<Level> getLevels() {
   static constexpr Level levels[] = {
+      {"avx512-amx", "amx", "x86-64-v4", "+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16",
+       "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512_vnni,avx512_bf16,amx_tile,amx_int8,"
+       "amx_bf16"},
       {"avx512-bf16", "avx512bf16", "x86-64-v4", "+avx512vnni,+avx512bf16",
        "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512_vnni,avx512_bf16"},
       {"avx512-vnni", "avx512", "x86-64-v4", "+avx512vnni",
@@ -20,7 +23,8 @@ llvm::ArrayRef<Level> getLevels() {
   return levels;
 }
 
-// Whether this machine has what a level requires; LLVM writes avx512_vnni as avx512vnni.
+// Whether this machine has what a level requires; LLVM writes avx512_vnni as avx512vnni, amx_tile
+// as amx-tile.
 static bool runsHere(const Level &level) {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   llvm::SmallVector<llvm::StringRef> required;
@@ -29,6 +33,8 @@ static bool runsHere(const Level &level) {
     std::string llvmName = name.str();
     if (name.starts_with("avx512_"))
       llvm::erase(llvmName, '_');
+    if (name.starts_with("amx_"))
+      llvm::replace(llvmName, '_', '-');
     if (name == "bmi1")
       llvmName = "bmi";
     if (name == "sse4_2")
@@ -49,6 +55,9 @@ llvm::Expected<llvm::SmallVector<const Level *>> selectLevels(llvm::ArrayRef<std
       if (best == getLevels().end())
         return lacking("this CPU is older than x86-64-v2, for which Tenon has no kernels");
       add(*best);
+      // Where the executable will run, tiles may be refused (runtime/Machine.h).
+      if (best->name == "avx512-amx")
+        add(best[1]);
       const Level *fallback =
           llvm::find_if(getLevels(), [](const Level &level) { return level.name == "x86-64-v3"; });
       if (best < fallback)

@@ -18,8 +18,8 @@ struct Level {
 // Best first.
 llvm::ArrayRef<Level> getLevels();
 
-// Levels named by --mcpu: "native" is the best that this machine runs and x86-64-v3 as a fallback;
-// duplicates are dropped.
+// Levels named by --mcpu: "native" is the best that this machine runs, the best without tiles where
+// that one needs them, and x86-64-v3 as a fallback; duplicates are dropped.
 llvm::Expected<llvm::SmallVector<const Level *>> selectLevels(llvm::ArrayRef<std::string> names);
 
 } // namespace tenon::cpu

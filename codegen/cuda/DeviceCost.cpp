@@ -70,7 +70,7 @@ llvm::Expected<StepEstimate> estimateStep(sched::ProgramOp program, const Worklo
     step.kernels.push_back(entry);
   }
   step.streaming = double(step.bytes) / device.memory;
-  llvm::stable_sort(step.kernels, [](const KernelEstimate &a, const KernelEstimate &b) {
+  llvm::sort(step.kernels, [](const KernelEstimate &a, const KernelEstimate &b) {
     return a.seconds > b.seconds;
   });
   return step;

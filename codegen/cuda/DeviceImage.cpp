@@ -44,7 +44,7 @@ llvm::Expected<std::vector<Architecture>> selectArchitectures(llvm::ArrayRef<std
     result.push_back(std::move(*architecture));
   }
   // Code for the device itself goes before PTX, newer code before older.
-  llvm::stable_sort(result, [](const Architecture &a, const Architecture &b) {
+  llvm::sort(result, [](const Architecture &a, const Architecture &b) {
     return std::tuple(a.kind, -a.capability) < std::tuple(b.kind, -b.capability);
   });
   return result;

@@ -11,10 +11,11 @@ namespace tenon::cuda {
 
 namespace {
 
-// Whether oneDNN may multiply: two kernels that differ in this alone are one here.
+// Whether many rows may be rounded to the weights' 16 bits. Beside f32 weights this says nothing:
+// two kernels that differ in it alone are one.
 template <typename Shape> void dropMatmul(Shape &) {}
-void dropMatmul(tk_linear_shape &shape) { shape.matmul = 0; }
-void dropMatmul(tk_gated_mlp_shape &shape) { shape.matmul = 0; }
+void dropMatmul(tk_linear_shape &shape) { shape.matmul &= shape.format != TK_F32; }
+void dropMatmul(tk_gated_mlp_shape &shape) { shape.matmul &= shape.format != TK_F32; }
 
 template <typename Shape, int (*plan)(const Shape &, int, tk_launch *)>
 int planShape(std::vector<uint8_t> &bytes, int decode, tk_launch *launches) {

@@ -99,6 +99,8 @@ llvm::Expected<std::string> compileWithNvrtc(const std::string &source,
   if (Result result =
           isPtx ? nvrtc->ptx(program, bytes.data()) : nvrtc->cubin(program, bytes.data()))
     return failed(result);
+  if (isPtx && !bytes.empty() && bytes.back() == '\0')
+    bytes.pop_back(); // a C string; tables of images end with one of their own
   return bytes;
 }
 

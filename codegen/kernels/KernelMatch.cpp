@@ -62,7 +62,10 @@ int32_t getStyle(RopeStyle style) {
 
 int32_t getCacheDtype(CacheType cache) {
   Type element = cache.getElementType();
-  return element.isF32() ? TENON_F32 : element.isBF16() ? TENON_BF16 : TENON_F16;
+  return element.isF32()    ? TENON_F32
+         : element.isBF16() ? TENON_BF16
+         : element.isF16()  ? TENON_F16
+                            : TENON_I8;
 }
 
 // A stage and the body of its kernel.

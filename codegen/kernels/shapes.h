@@ -238,7 +238,7 @@ typedef struct tk_kv_append_shape {
   int32_t head_dim;
   int32_t k_stride;
   int32_t v_stride;
-  int32_t kv_dtype;       // tenon_dtype: f32, bf16, f16
+  int32_t kv_dtype;       // tenon_dtype
   int32_t value_dim;      // 0: head_dim
   int32_t values_in_keys; // 1: v is the first elements of k, and is not stored; no v in io
   int32_t memory;         // 1: the cache is that of cross-attention
@@ -397,11 +397,13 @@ static inline int64_t tk_top_k_scratch(const tk_top_k_shape *s) {
 // (row, kv head) pairs for each thread, fewer than which are cut between spans.
 #define TK_SPLIT_PAIRS 4
 
-// Decode: q, two results, a block of keys, scores; maxima and sums.
+// Decode: q, two results, a block of keys, scores; maxima and sums; p times scales.
 static inline int64_t tk_attention_row_bytes(const tk_attention_shape *s) {
   int64_t dim = tk_round_up(s->head_dim, 16), group = s->heads / s->kv_heads;
   int64_t value = tk_round_up(tk_value_dim(s->head_dim, s->value_dim), 16);
   int64_t floats = (group + TENON_BLOCK_TOKENS) * dim + 2 * group * value + group * (TK_SPAN + 4);
+  if (s->kv_dtype == TENON_I8)
+    floats += 4 * 2 * TENON_BLOCK_TOKENS; // p times scales: of four queries and two groups
   return tk_round_up(floats * 4, 64);
 }
 

@@ -121,15 +121,16 @@ std::vector<HostRows> Observer::makeRows(const FunctionShape &shape, const HostB
   return arguments;
 }
 
-// What was never written is random, too: whoever reads it gives other numbers.
+// What was never written is random, too: whoever reads it gives other numbers. Of i8 elements two
+// are made at a time, which may as well be a scale.
 HostCache Observer::makeCache(CacheType type, const HostBatch &batch) const {
   HostCache cache;
   cache.type = type;
   if (!type)
     return cache;
-  Type element = type.getElementType();
-  int64_t count = batch.blocks * type.getPositionElements() * TENON_BLOCK_TOKENS;
+  Type element = type.isQuantised() ? type.getScaleType(type.getContext()) : type.getElementType();
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t count = batch.blocks * type.getPositionBytes() * TENON_BLOCK_TOKENS / bytes;
   for (int64_t layer = 0; layer < type.getLayers(); ++layer) {
     auto data = std::make_shared<std::vector<char>>(count * bytes);
     for (int64_t i = 0; i < count; ++i) {

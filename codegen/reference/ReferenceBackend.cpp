@@ -8,7 +8,8 @@ namespace tenon {
 
 void ReferenceBackend::configure(PipelineOptions &options) const {
   options.precision = "f32";
-  options.cacheType = "f32";
+  if (options.cacheType.empty())
+    options.cacheType = "f32";
   options.pack = false;
 }
 

@@ -3,6 +3,7 @@
 #define QK_H
 
 #include "codegen/cpu/KernelSet.h"
+#include "codegen/cuda/DeviceKernelSet.h"
 #include "ir/LLM.h"
 #include "mlir/Pass/Pass.h"
 
@@ -26,6 +27,7 @@ struct NormRope {
 
 std::unique_ptr<mlir::Pass> createFuseQkNormRope();
 tenon::cpu::KernelSet getKernels();
+tenon::cuda::DeviceKernelSet getDeviceKernels();
 
 } // namespace qk
 

@@ -3,6 +3,7 @@
 #include "Qk.h"
 #include "kernels/shapes.h"
 #include "plugin/EmbeddedKernels.h"
+#include <cstring>
 
 using namespace mlir;
 using namespace tenon;
@@ -65,5 +66,21 @@ std::optional<KernelMatch> match(sched::StageOp stage, sched::KernelOp kernel, b
 } // namespace
 
 cpu::KernelSet getKernels() { return {"qk", match, getEmbeddedKernels}; }
+
+// A warp for each head, four to a block.
+static cuda::LaunchPlan plan(const KernelMatch &match, bool /*isDecode*/) {
+  qk_norm_rope_shape shape;
+  std::memcpy(&shape, match.shape.data(), sizeof shape);
+  tk_launch launch = {};
+  launch.function = "qk_norm_rope";
+  launch.threads = 128;
+  launch.columns = (shape.first.heads + shape.second.heads + 3) / 4;
+  launch.rows_per_block = 1;
+  return {"qk_norm_rope_shape", match.shape, {launch}};
+}
+
+cuda::DeviceKernelSet getDeviceKernels() {
+  return {"qk-cuda", match, plan, getEmbeddedDeviceSource().str()};
+}
 
 } // namespace qk

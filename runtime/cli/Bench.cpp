@@ -3,6 +3,8 @@
 //   prefill   tokens / time of one prompt, the last row scored
 //   decode    batch * n / time of n greedy steps behind `depth` cached tokens; what a step reads of
 //             weights and cache, against what all threads can read when they do nothing else
+//             -d A:B gives the first sequence of a batch A, the last B, the others even steps
+//             between
 //
 // --ops and --trace look into a few more steps behind each measurement.
 //
@@ -20,6 +22,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <sys/resource.h>
 
 namespace tenon::rt {
@@ -27,8 +30,42 @@ namespace tenon::rt {
 namespace {
 constexpr int sourceTokens = 128;
 
+// The tokens cached before a batch generates: A in every sequence, or spread over them from A to B.
+struct Depth {
+  int first, last;
+
+  // A sequence alone has what a batch has on average.
+  int of(int sequence, int batch) const {
+    return batch == 1 ? (first + last) / 2
+                      : first + static_cast<int>(int64_t(last - first) * sequence / (batch - 1));
+  }
+  int deepest() const { return std::max(first, last); }
+  std::string text() const {
+    return first == last ? std::to_string(first) : fmt::format("{}:{}", first, last);
+  }
+};
+
+// "A" or "A:B"; CLI11 reads an option's value by this.
+std::istream &operator>>(std::istream &in, Depth &depth) {
+  in >> depth.first;
+  depth.last = depth.first;
+  if (!in.eof() && in.peek() == ':')
+    in.ignore() >> depth.last;
+  return in;
+}
+
+// Of a value of -d, empty if there is nothing to refuse.
+std::string refuseDepth(std::string &value) {
+  std::istringstream in(value);
+  Depth depth = {-1, -1};
+  const bool read = in >> depth && in.peek() == EOF;
+  const int least = std::min(depth.first, depth.last), most = depth.deepest();
+  return read && least >= 0 && most <= 1 << 20 ? "" : value + " is not N or N:N, from 0 to 1048576";
+}
+
 struct Plan {
-  std::vector<int> prompts = {128, 512}, depths = {0, 1024}, batches = {1, 8};
+  std::vector<int> prompts = {128, 512}, batches = {1, 8};
+  std::vector<Depth> depths = {{0, 0}, {1024, 1024}};
   int steps = 128, repeats = 5;
 };
 
@@ -65,11 +102,11 @@ public:
     return rates;
   }
 
-  std::vector<double> decode(int depth, int batch, Trace *trace) {
+  std::vector<double> decode(Depth depth, int batch, Trace *trace) {
     std::vector<KvSequence> sequences;
     for (int i = 0; i < batch; ++i) { // each its own copy: a fork would be read from a warm cache
       sequences.emplace_back(engine.pool());
-      feed(sequences.back(), depth);
+      feed(sequences.back(), depth.of(i, batch));
     }
     std::vector<double> rates;
     for (int repeat = -1; repeat < plan.repeats + (trace != nullptr); ++repeat) {
@@ -77,7 +114,7 @@ public:
       std::vector<int32_t> next(ids.begin(), ids.begin() + batch);
       std::vector<Work> works;
       for (int i = 0; i < batch; ++i) {
-        sequences[i].truncate(depth);
+        sequences[i].truncate(depth.of(i, batch));
         works.push_back({&sequences[i], &next[i], 1, Score::Last, 0, nullptr, &source});
       }
       const bool counts = repeat >= 0 && repeat < plan.repeats;
@@ -161,26 +198,29 @@ public:
                const std::vector<KernelTime> &kernels) {
     if (!json)
       print(
-          fmt::format("prefill {:>6} tokens             {:>10.1f} tok/s\n", tokens, median(rates)));
+          fmt::format("prefill {:>9} tokens             {:>10.1f} tok/s\n", tokens, median(rates)));
     add(prefills, {{"tokens", tokens}, {"tok_s", roundedAll(rates)}}, kernels);
   }
 
-  void decode(int depth, int batch, int steps, const std::vector<double> &rates,
+  void decode(Depth depth, int batch, int steps, const std::vector<double> &rates,
               const std::vector<KernelTime> &kernels) {
     const double stepRate = median(rates) / batch;
     weightRate = std::max(weightRate, stepRate * weights());
     const double position = static_cast<double>(KvPool::positionBytes(compiled.cache));
-    const double bytes = weights() + position * batch * (depth + steps / 2.0);
+    const double context = (depth.first + depth.last) / 2.0 + steps / 2.0; // on average
+    const double bytes = weights() + position * batch * context;
     if (!json)
-      print(fmt::format("decode  depth {:>6}, batch {:>3}    {:>10.1f} tok/s   memory: {:.1f} of "
+      print(fmt::format("decode  depth {:>9}, batch {:>3}    {:>10.1f} tok/s   memory: {:.1f} of "
                         "{:.1f} GB/s\n",
-                        depth, batch, median(rates), stepRate * bytes / 1e9, streaming / 1e9));
-    add(decodes,
-        {{"depth", depth},
-         {"batch", batch},
-         {"tok_s", roundedAll(rates)},
-         {"gb_s", rounded(stepRate * bytes / 1e9)}},
-        kernels);
+                        depth.text(), batch, median(rates), stepRate * bytes / 1e9,
+                        streaming / 1e9));
+    Json entry = {{"depth", depth.first}};
+    if (depth.last != depth.first)
+      entry["depth_last"] = depth.last;
+    entry["batch"] = batch;
+    entry["tok_s"] = roundedAll(rates);
+    entry["gb_s"] = rounded(stepRate * bytes / 1e9);
+    add(decodes, std::move(entry), kernels);
   }
 
   void end(double loadMs) {
@@ -234,17 +274,19 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
   bool json = false, operations = false;
   std::string traceFile;
   CLI::App app("Measures prompt and generation speed.", "bench");
-  auto list = [&](const char *option, std::vector<int> &values, const char *help, int least) {
+  auto list = [&](const char *option, auto &values, const char *help, const CLI::Validator &check) {
     app.add_option(option, values, help)
         ->delimiter(',')
         ->type_size(1)
         ->allow_extra_args(false)
-        ->check(CLI::Range(least, 1 << 20))
+        ->check(check)
         ->option_text("LIST");
   };
-  list("-p", plan.prompts, "Prompt lengths; 0 for none (128,512)", 0);
-  list("-d", plan.depths, "Cached tokens before generating (0,1024)", 0);
-  list("-b", plan.batches, "Sequences generating together (1,8)", 1);
+  list("-p", plan.prompts, "Prompt lengths; 0 for none (128,512)", CLI::Range(0, 1 << 20));
+  list("-d", plan.depths,
+       "Cached tokens before generating (0,1024); A:B spreads a batch's from A to B",
+       CLI::Validator(refuseDepth, ""));
+  list("-b", plan.batches, "Sequences generating together (1,8)", CLI::Range(1, 1 << 20));
   app.add_option("-n", plan.steps, "Tokens to generate; 0 for none (128)")
       ->check(CLI::Range(0, 1 << 20))
       ->option_text("N");
@@ -262,8 +304,8 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
   int longest = 0, deepest = 0, widest = 0;
   for (int prompt : plan.prompts)
     longest = std::max(longest, prompt);
-  for (int depth : plan.depths)
-    deepest = std::max(deepest, depth);
+  for (const Depth &depth : plan.depths)
+    deepest = std::max(deepest, depth.deepest());
   for (int batch : plan.batches)
     widest = std::max(widest, batch);
   if (longest > context)
@@ -295,7 +337,7 @@ void runBench(const Invocation &invocation, const Arguments &arguments) {
       std::vector<double> rates = bench.prefill(prompt, wanted);
       report.prefill(prompt, rates, sumByKernel(trace, known));
     }
-  for (int depth : plan.depths)
+  for (const Depth &depth : plan.depths)
     for (int batch : plan.batches)
       if (plan.steps > 0) {
         const size_t known = trace.steps().size();

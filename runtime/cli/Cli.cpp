@@ -151,12 +151,10 @@ std::string readFile(const std::string &path) {
 }
 
 void addMachineOptions(CLI::App &app, const Invocation &invocation, ExecutorOptions &options) {
-  if (deviceRuntime(invocation.compiled)) {
+  if (deviceRuntime(invocation.compiled))
     app.add_option("--device", options.device, "Number of the GPU (0); --list-devices shows them")
         ->check(CLI::Range(0, 1023))
         ->option_text("N");
-    return;
-  }
   app.add_option("--threads", options.threads, "Threads; without it, as many as CPUs allowed")
       ->check(CLI::Range(1, 1024))
       ->option_text("T");

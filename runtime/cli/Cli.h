@@ -54,7 +54,7 @@ std::vector<int32_t> parseIds(const std::string &list, const std::string &what);
 std::string readText(const std::string &argument);
 // A whole file, at most 1 GiB.
 std::string readFile(const std::string &path);
-// --threads and --pin, or --device where programs run on one.
+// --threads and --pin; --device where programs run on one, which needs no threads.
 void addMachineOptions(CLI::App &app, const Invocation &invocation, ExecutorOptions &options);
 // Writes to stdout; a full disk is an error, a closed pipe ends the program.
 void print(const std::string &text);

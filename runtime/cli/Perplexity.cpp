@@ -4,6 +4,8 @@
 //   --chunk 512:      t0 … t511 | t512 … t1023 | …     each chunk alone; its first token is not
 //   predicted
 //
+//   --cached:         one token at a time, as in decoding
+//
 //   mean_nll = mean of -log p(token) over the predicted tokens;  ppl = exp(mean_nll)
 #include "runtime/Engine.h"
 #include "runtime/Error.h"
@@ -21,7 +23,7 @@ namespace tenon::rt {
 void runPerplexity(const Invocation &invocation, const Arguments &arguments) {
   std::string path;
   int chunk = 0;
-  bool json = false;
+  bool cached = false, json = false;
   EngineOptions engineOptions;
   CLI::App app("Measures how well the model predicts a text.", "perplexity");
   app.add_option("file", path, "A text file; - reads standard input")
@@ -30,6 +32,7 @@ void runPerplexity(const Invocation &invocation, const Arguments &arguments) {
   app.add_option("--chunk", chunk, "Cut the text into independent chunks of N tokens")
       ->check(CLI::PositiveNumber)
       ->option_text("N");
+  app.add_flag("--cached", cached, "Feed one token at a time through the KV cache");
   addMachineOptions(app, invocation, engineOptions);
   app.add_flag("--json", json, "Print {ppl, mean_nll, tokens, scored}");
   parse(app, arguments);
@@ -56,11 +59,14 @@ void runPerplexity(const Invocation &invocation, const Arguments &arguments) {
     if (end - begin < 2)
       break;
     KvSequence sequence(engine.pool());
-    Work work = {&sequence, ids.data() + begin, static_cast<int>(end - begin - 1), Score::All};
-    engine.step({work}, [&](const Row &row) {
-      nll -= logProbability(row.logits, engine.vocab(), work.ids[row.token + 1]);
-      ++scored;
-    });
+    const size_t stride = cached ? 1 : end - begin - 1;
+    for (size_t first = begin; first < end - 1; first += stride) {
+      Work work = {&sequence, ids.data() + first, static_cast<int>(stride), Score::All};
+      engine.step({work}, [&](const Row &row) {
+        nll -= logProbability(row.logits, engine.vocab(), work.ids[row.token + 1]);
+        ++scored;
+      });
+    }
   }
   const double mean = nll / static_cast<double>(scored);
   if (json)

@@ -17,6 +17,7 @@ namespace tenon::rt::cuda {
 
 namespace {
 
+constexpr int wave = 2048;                     // tokens of a batch of @prefill at most
 constexpr int64_t waveScored = 64;             // rows that a batch of @prefill scores at most
 constexpr int64_t stagingBytes = 16 << 20;     // of each of two buffers that weights pass through
 constexpr int64_t plainSharedBytes = 48 << 10; // a kernel asks for more
@@ -61,8 +62,9 @@ public:
 
   std::string name() const override { return device.facts().name; }
   int threads() const override { return 1; }
+  int waveTokens() const override { return wave; }
   // Few rows and many take different kernels, so that only whole waves give the same bits.
-  int prefixUnit() const override { return waveTokens; }
+  int prefixUnit() const override { return wave; }
 
   std::unique_ptr<KvMemory> reserve(int64_t bytes, const char *what) override {
     return std::make_unique<DeviceMemory>(device, bytes, what);
@@ -91,9 +93,8 @@ public:
     DeviceMemory to(device, bytes, "a measurement");
     device.wait();
     const auto start = std::chrono::steady_clock::now();
-    api.check(
-        api.copy(to.address(), weights.address(), static_cast<size_t>(bytes), device.stream()),
-        "copy");
+    api.check(api.copy(to.base(), weights.base(), static_cast<size_t>(bytes), device.stream()),
+              "copy");
     device.wait();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     return seconds.count() / 2 * static_cast<double>(weights.size()) / static_cast<double>(bytes);
@@ -112,7 +113,8 @@ private:
 
   // Everything is asked for before anything is taken.
   void checkMemory(const ExecutorOptions &options) {
-    const int64_t activations = arenaBytes(waveTokens, waveScored) + workspaceBytes(waveTokens);
+    const int tokens = std::min(wave, compiled.context);
+    const int64_t activations = arenaBytes(tokens, waveScored) + workspaceBytes(tokens);
     const int64_t needed = compiled.weight_bytes + options.poolBytes + activations;
     const int64_t free = device.freeBytes();
     if (needed > free)
@@ -147,7 +149,7 @@ private:
         buffer = PinnedMemory(device, stagingBytes);
       const auto bytes = static_cast<size_t>(std::min(stagingBytes, compiled.weight_bytes - at));
       std::memcpy(buffer.data(), from + at, bytes);
-      api.check(api.copyIn(weights.address() + at, buffer.data(), bytes, device.stream()),
+      api.check(api.copyIn(weights.base() + at, buffer.data(), bytes, device.stream()),
                 "copy the weights");
     }
     device.wait();
@@ -221,9 +223,8 @@ private:
       at += aligned(static_cast<int64_t>(size));
     }
     std::memcpy(staged.data(), &there, sizeof there);
-    api.check(
-        api.copyIn(inputs.address(), staged.data(), static_cast<size_t>(bytes), device.stream()),
-        "copy a batch");
+    api.check(api.copyIn(inputs.base(), staged.data(), static_cast<size_t>(bytes), device.stream()),
+              "copy a batch");
   }
 
   //===--------------------------------------------------------------------===//
@@ -352,9 +353,8 @@ private:
     Results results = {nullptr, {}};
     const bool hasLogits = phase != Phase::Encode || compiled.memory.layers == 0;
     if (hasLogits && places.scored > 0) {
-      const Address from =
-          arena.address() + static_cast<Address>(places.tokens * compiled.arena_token_bytes +
-                                                 places.scored * compiled.logits_offset);
+      const Address from = arena.base() + places.tokens * compiled.arena_token_bytes +
+                           places.scored * compiled.logits_offset;
       const auto bytes = static_cast<size_t>(places.scored * compiled.vocab) * sizeof(float);
       api.check(api.copyOut(answer.data(), from, bytes, device.stream()), "copy the logits");
       results.logits = reinterpret_cast<const float *>(answer.data());
@@ -364,8 +364,8 @@ private:
     for (int64_t h = 0; h < wanted.count; ++h) {
       std::vector<float> &rows = hiddens[static_cast<size_t>(h)];
       rows.resize(static_cast<size_t>(places.tokens * wanted.list[h].width));
-      const auto offset = static_cast<Address>(places.tokens * wanted.list[h].offset);
-      api.check(api.copyOut(rows.data(), arena.address() + offset, rows.size() * sizeof(float),
+      const int64_t offset = places.tokens * wanted.list[h].offset;
+      api.check(api.copyOut(rows.data(), arena.base() + offset, rows.size() * sizeof(float),
                             device.stream()),
                 "copy hidden states");
       results.hiddens.push_back(rows.data());
@@ -395,7 +395,7 @@ static std::unique_ptr<Executor> make(const tenon_compiled &compiled, const Arte
 }
 
 // What the generated object refers to.
-extern "C" const DeviceRuntime tenon_cuda_runtime;
-const DeviceRuntime tenon_cuda_runtime = {make, listDevices};
+extern "C" const DeviceRuntime cudaRuntime __asm__("tenon_cuda_runtime");
+const DeviceRuntime cudaRuntime = {make, listDevices};
 
 } // namespace tenon::rt::cuda

@@ -10,8 +10,7 @@ static int countDevices(const Driver &driver) {
   int count = 0;
   driver.check(driver.deviceCount(&count), "count the devices");
   if (count == 0)
-    throw Error(ExitMachine, "this executable needs an NVIDIA GPU, and the driver finds none; "
-                             "compile with --target cpu for machines without");
+    refuseWithoutDevices();
   return count;
 }
 

@@ -54,14 +54,13 @@ public:
   DeviceMemory &operator=(DeviceMemory &&other) noexcept;
   ~DeviceMemory() override;
 
-  Address address() const { return start; }
   int64_t size() const { return bytes; }
-  char *base() const override { return reinterpret_cast<char *>(start); }
+  char *base() const override { return start; }
   void copy(int64_t to, int64_t from, int64_t count) override;
 
 private:
   const Device *device = nullptr;
-  Address start = 0;
+  Address start = nullptr;
   int64_t bytes = 0;
 };
 

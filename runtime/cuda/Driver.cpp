@@ -33,12 +33,22 @@ Driver::Driver() {
     throw Error(ExitMachine,
                 fmt::format("the NVIDIA driver speaks CUDA {}.{}, {}.{} is needed", version / 1000,
                             version % 1000 / 10, oldestDriver / 1000, oldestDriver % 1000 / 10));
-  check(init(0), "start");
+  constexpr Result noDevice = 100;
+  if (Result result = init(0); result == noDevice)
+    refuseWithoutDevices();
+  else
+    check(result, "start");
 }
 
 const Driver &Driver::get() {
   static const Driver driver;
   return driver;
+}
+
+void refuseWithoutDevices() {
+  throw Error(ExitMachine,
+              "this executable needs an NVIDIA GPU, and the driver finds none; compile "
+              "with --target cpu for machines without");
 }
 
 void Driver::check(Result result, const char *what) const {

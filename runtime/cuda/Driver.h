@@ -12,7 +12,7 @@ namespace tenon::rt::cuda {
 
 using Result = int; // 0: done
 using DeviceNumber = int;
-using Address = uint64_t; // in a device's memory
+using Address = char *; // in a device's memory: a number to the driver, which is passed alike
 using Context = struct ContextTag *;
 using Stream = struct StreamTag *;
 using Module = struct ModuleTag *;
@@ -80,6 +80,8 @@ struct Driver {
 private:
   Driver();
 };
+
+[[noreturn]] void refuseWithoutDevices();
 
 // Numbers of the driver's interface.
 constexpr int attributeProcessors = 16, attributeMajor = 75, attributeMinor = 76;

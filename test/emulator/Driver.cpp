@@ -7,18 +7,19 @@
 //   TENON_EMULATED_CAPABILITY  90: sm_90
 //   TENON_EMULATED_MEMORY      bytes that may be allocated (4 GiB)
 //
-// Streams have nothing to wait for: everything happens when it is asked for, except what is asked
-// between cuStreamBeginCapture and cuStreamEndCapture, which a graph does whenever it is launched.
+// It is as unforgiving as a device can be: what is queued happens when somebody waits for it and
+// not before, a pinned buffer that a copy fills holds 0xff until then, and the host that touches
+// device memory dies with a line that says so.
 #include "runtime/kernel_abi.h"
-#include "test/emulator/Emulator.h"
-#include "test/emulator/Memory.h"
-
+#include "test/emulator/Machine.h"
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
 #include <functional>
+#include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,28 +27,30 @@ using namespace tenon::emulator;
 
 namespace {
 
+// Results, as the driver's interface numbers them.
+#define RESULTS(X)                                                                                 \
+  X(SUCCESS, 0)                                                                                    \
+  X(ERROR_INVALID_VALUE, 1)                                                                        \
+  X(ERROR_OUT_OF_MEMORY, 2)                                                                        \
+  X(ERROR_NOT_INITIALIZED, 3)                                                                      \
+  X(ERROR_NO_DEVICE, 100)                                                                          \
+  X(ERROR_INVALID_DEVICE, 101)                                                                     \
+  X(ERROR_INVALID_IMAGE, 200)                                                                      \
+  X(ERROR_INVALID_CONTEXT, 201)                                                                    \
+  X(ERROR_NOT_FOUND, 500)                                                                          \
+  X(ERROR_NOT_READY, 600)                                                                          \
+  X(ERROR_LAUNCH_FAILED, 719)                                                                      \
+  X(ERROR_STREAM_CAPTURE_UNSUPPORTED, 900)                                                         \
+  X(ERROR_STREAM_CAPTURE_UNMATCHED, 903)
 enum Result {
-  Done = 0,
-  InvalidValue = 1,
-  OutOfMemory = 2,
-  NoDevice = 100,
-  InvalidDevice = 101,
-  InvalidImage = 200,
-  NotFound = 500,
-  LaunchFailed = 719,
-  CaptureInvalid = 901,
+#define DECLARE(name, number) name = number,
+  RESULTS(DECLARE)
+#undef DECLARE
 };
 
-std::string fault; // what stopped a kernel; nothing can be done behind it
+// Something that a stream does in its turn. False: it could not, and `text` says why.
+using Action = std::function<bool()>;
 
-int64_t setting(const char *name, int64_t otherwise) {
-  const char *value = std::getenv(name);
-  return value ? std::atoll(value) : otherwise;
-}
-int64_t deviceCount() { return setting("TENON_EMULATED_DEVICES", 1); }
-int64_t memoryBytes() { return setting("TENON_EMULATED_MEMORY", int64_t(4) << 30); }
-
-using Action = std::function<int()>;
 struct Stream {
   bool captures = false;
   std::vector<Action> captured;
@@ -56,246 +59,452 @@ struct Graph {
   std::vector<Action> actions;
 };
 struct Event {
+  bool happened = false;
   std::chrono::steady_clock::time_point time;
 };
 struct Module {
+  int file;
   void *library;
 };
 // A kernel of a module; its parameter is one struct.
 struct Function {
   std::string name;
   Entry entry;
+  int32_t threads;                // for which it was compiled
+  int64_t sharedBytes = 48 << 10; // that it may have
 };
 
-// What is known of a kernel's parameters: their size, that of tenon_arguments.
-constexpr size_t parameterBytes = sizeof(tenon_arguments);
-
-int perform(Stream *stream, Action action) {
-  if (!fault.empty())
-    return LaunchFailed;
-  if (!stream->captures)
-    return action();
-  stream->captured.push_back(std::move(action));
-  return Done;
+int64_t setting(const char *name, int64_t otherwise) {
+  const char *value = std::getenv(name);
+  return value ? std::atoll(value) : otherwise;
+}
+int64_t deviceCount() { return setting("TENON_EMULATED_DEVICES", 1); }
+int64_t memoryBytes() { return setting("TENON_EMULATED_MEMORY", int64_t(4) << 30); }
+int64_t capability() { return setting("TENON_EMULATED_CAPABILITY", 90); }
+int64_t sharedBytesOfABlock() {
+  int64_t sm = capability();
+  return (sm == 80 || sm == 87 ? 163 : sm == 86 || sm == 89 || sm >= 120 ? 99 : 227) << 10;
 }
 
-int copy(Stream *stream, void *to, const void *from, size_t bytes) {
-  return perform(stream, [=] {
-    DeviceMemory::get().protect(false);
-    std::memcpy(to, from, bytes);
-    return int(Done);
-  });
+// All streams together: what is queued on one happens in the order in which it was asked for.
+struct Device {
+  std::recursive_mutex mutex;
+  bool isInitialised = false;
+  int retained = 0;
+  std::vector<Action> queue;
+  std::map<const char *, size_t> pinned;
+  bool isBroken = false; // a kernel failed; nothing can be done behind it
+  std::string text;      // of the last error
+
+  int refuse(Result result, std::string why) {
+    text = std::move(why);
+    return result;
+  }
+
+  // Does what was queued. Kernels may touch device memory, the host may not.
+  int drain() {
+    if (!queue.empty() && !isBroken) {
+      std::vector<Action> actions = std::move(queue);
+      DeviceMemory::get().protect(false);
+      for (const Action &action : actions)
+        if (!action()) {
+          isBroken = true;
+          break;
+        }
+      DeviceMemory::get().protect(true);
+    }
+    queue.clear();
+    return isBroken ? ERROR_LAUNCH_FAILED : SUCCESS;
+  }
+
+  int enqueue(Stream *stream, Action action) {
+    (stream->captures ? stream->captured : queue).push_back(std::move(action));
+    return isBroken ? ERROR_LAUNCH_FAILED : SUCCESS;
+  }
+
+  bool isPinned(const void *p) const {
+    auto *byte = static_cast<const char *>(p);
+    auto next = pinned.upper_bound(byte);
+    return next != pinned.begin() && byte < std::prev(next)->first + std::prev(next)->second;
+  }
+};
+
+Device &device() {
+  static Device device;
+  return device;
+}
+thread_local bool hasContext = false;
+
+// A kernel's parameters. They lie in this library, where instrumented kernels may read: all else
+// that they touch has to be the device's.
+tenon_arguments parametersOfKernel;
+
+bool isAllocated(const char *p, size_t bytes) {
+  const GuardedBytes *block = DeviceMemory::get().find(p);
+  return block && p >= block->begin() && bytes <= size_t(block->end() - p);
 }
 
-} // namespace
+// Bytes from and to where `copies` finds them when it is done.
+int copy(Stream *stream, char *to, bool toDevice, const char *from, bool fromDevice, size_t bytes) {
+  Device &d = device();
+  for (auto [p, onDevice] :
+       {std::pair{static_cast<const char *>(to), toDevice}, {from, fromDevice}})
+    if (onDevice && !isAllocated(p, bytes))
+      return d.refuse(ERROR_INVALID_VALUE, "a copy of " + std::to_string(bytes) + " bytes " +
+                                               Machine::get().describe(p));
+  auto move = [=] {
+    std::memmove(to, from, bytes);
+    return true;
+  };
+  // Memory that is not pinned is read before the call returns, and written before it returns.
+  if (!fromDevice && !d.isPinned(from) && !stream->captures) {
+    std::string copied(from, bytes);
+    return d.enqueue(stream, [=] {
+      std::memcpy(to, copied.data(), bytes);
+      return true;
+    });
+  }
+  if (!toDevice && !d.isPinned(to)) {
+    if (stream->captures)
+      return d.refuse(ERROR_STREAM_CAPTURE_UNSUPPORTED, "a graph cannot copy to pageable memory");
+    d.enqueue(stream, move);
+    return d.drain();
+  }
+  if (!toDevice && !stream->captures)
+    std::memset(to, 0xff, bytes);
+  return d.enqueue(stream, move);
+}
+
+// The host touches what is the device's.
+struct sigaction before;
+void explainCrash(int signal, siginfo_t *info, void *context) {
+  sigaction(signal, &before, nullptr);
+  if (DeviceMemory::get().find(info->si_addr))
+    std::fprintf(stderr, "emulated CUDA: the host touches device memory, %s\n",
+                 Machine::get().describe(info->si_addr).c_str());
+  (void)context; // behind this it happens again
+}
 
 #define EXPORT extern "C" __attribute__((visibility("default"))) int
 
-EXPORT cuInit(unsigned) { return deviceCount() > 0 ? Done : NoDevice; }
+// What every function but a few begins with.
+#define ENTER                                                                                      \
+  Device &d = device();                                                                            \
+  std::lock_guard<std::recursive_mutex> lock(d.mutex);                                             \
+  if (!d.isInitialised)                                                                            \
+  return d.refuse(ERROR_NOT_INITIALIZED, "cuInit was not called")
+#define ENTER_CONTEXT                                                                              \
+  ENTER;                                                                                           \
+  if (!hasContext)                                                                                 \
+  return d.refuse(ERROR_INVALID_CONTEXT, "this thread has no context")
+
+} // namespace
+
+// ── devices ────────────────────────────────────────────────────────────────────────────────────
+
+EXPORT cuInit(unsigned) {
+  Device &d = device();
+  std::lock_guard<std::recursive_mutex> lock(d.mutex);
+  if (deviceCount() <= 0)
+    return d.refuse(ERROR_NO_DEVICE, "no CUDA-capable device is detected");
+  if (!d.isInitialised) {
+    struct sigaction action = {};
+    action.sa_sigaction = explainCrash;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, &before);
+  }
+  d.isInitialised = true;
+  return SUCCESS;
+}
 EXPORT cuDriverGetVersion(int *version) {
   *version = int(setting("TENON_EMULATED_VERSION", 13000));
-  return Done;
+  return SUCCESS;
 }
 EXPORT cuDeviceGetCount(int *count) {
+  ENTER;
   *count = int(deviceCount());
-  return Done;
+  return SUCCESS;
 }
-EXPORT cuDeviceGet(int *device, int ordinal) {
-  *device = ordinal;
-  return ordinal >= 0 && ordinal < deviceCount() ? Done : InvalidDevice;
+EXPORT cuDeviceGet(int *number, int ordinal) {
+  ENTER;
+  if (ordinal < 0 || ordinal >= deviceCount())
+    return d.refuse(ERROR_INVALID_DEVICE, "there is no such device");
+  *number = ordinal;
+  return SUCCESS;
 }
 EXPORT cuDeviceGetName(char *name, int length, int) {
-  std::strncpy(name, "Tenon's emulator", size_t(length));
-  return Done;
+  ENTER;
+  std::snprintf(name, size_t(length), "Tenon's emulator");
+  return SUCCESS;
 }
 EXPORT cuDeviceGetAttribute(int *value, int attribute, int) {
-  const int64_t capability = setting("TENON_EMULATED_CAPABILITY", 90);
+  ENTER;
   switch (attribute) {
-  case 16: // processors
+  case 16: // multiprocessors
     *value = 132;
-    return Done;
+    return SUCCESS;
   case 75:
-    *value = int(capability / 10);
-    return Done;
+    *value = int(capability() / 10);
+    return SUCCESS;
   case 76:
-    *value = int(capability % 10);
-    return Done;
+    *value = int(capability() % 10);
+    return SUCCESS;
+  case 97: // shared memory that a block may ask for
+    *value = int(sharedBytesOfABlock());
+    return SUCCESS;
   default:
-    return InvalidValue;
+    return d.refuse(ERROR_INVALID_VALUE, "the emulator does not know that attribute");
   }
 }
 EXPORT cuDevicePrimaryCtxRetain(void **context, int) {
-  static int only;
-  *context = &only;
-  return Done;
+  ENTER;
+  ++d.retained;
+  *context = &d;
+  return SUCCESS;
 }
-EXPORT cuDevicePrimaryCtxRelease_v2(int) { return Done; }
-EXPORT cuCtxSetCurrent(void *) { return Done; }
+EXPORT cuDevicePrimaryCtxRelease_v2(int) {
+  ENTER;
+  if (d.retained == 0)
+    return d.refuse(ERROR_INVALID_CONTEXT, "the context is released more often than retained");
+  --d.retained;
+  return d.drain();
+}
+EXPORT cuCtxSetCurrent(void *context) {
+  ENTER;
+  hasContext = context != nullptr;
+  return SUCCESS;
+}
+
+// ── memory ─────────────────────────────────────────────────────────────────────────────────────
 
 EXPORT cuMemGetInfo_v2(size_t *free, size_t *total) {
+  ENTER_CONTEXT;
   *total = size_t(memoryBytes());
-  *free = *total - DeviceMemory::get().used();
-  return Done;
+  *free = *total - std::min(*total, DeviceMemory::get().used());
+  return SUCCESS;
 }
 EXPORT cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+  ENTER_CONTEXT;
   if (bytes == 0)
-    return InvalidValue;
+    return d.refuse(ERROR_INVALID_VALUE, "an allocation of 0 bytes");
   if (DeviceMemory::get().used() + bytes > size_t(memoryBytes()))
-    return OutOfMemory;
+    return d.refuse(ERROR_OUT_OF_MEMORY, "out of memory");
   *address = reinterpret_cast<uint64_t>(DeviceMemory::get().allocate(bytes));
-  return Done;
+  DeviceMemory::get().protect(true);
+  return SUCCESS;
 }
 EXPORT cuMemFree_v2(uint64_t address) {
-  return DeviceMemory::get().free(reinterpret_cast<void *>(address)) ? Done : InvalidValue;
+  ENTER_CONTEXT;
+  int result = d.drain();
+  if (!DeviceMemory::get().free(reinterpret_cast<void *>(address)))
+    return d.refuse(ERROR_INVALID_VALUE, "no allocation begins there");
+  return result;
 }
 EXPORT cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  ENTER_CONTEXT;
   *memory = std::malloc(bytes);
-  return *memory ? Done : OutOfMemory;
+  if (!*memory)
+    return d.refuse(ERROR_OUT_OF_MEMORY, "out of memory");
+  d.pinned[static_cast<char *>(*memory)] = bytes;
+  return SUCCESS;
 }
 EXPORT cuMemFreeHost(void *memory) {
+  ENTER_CONTEXT;
+  int result = d.drain();
+  if (!d.pinned.erase(static_cast<char *>(memory)))
+    return d.refuse(ERROR_INVALID_VALUE, "no pinned memory begins there");
   std::free(memory);
-  return Done;
+  return result;
 }
 EXPORT cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Stream *stream) {
-  return copy(stream, reinterpret_cast<void *>(to), from, bytes);
+  ENTER_CONTEXT;
+  return copy(stream, reinterpret_cast<char *>(to), true, static_cast<const char *>(from), false,
+              bytes);
 }
 EXPORT cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, Stream *stream) {
-  return copy(stream, to, reinterpret_cast<const void *>(from), bytes);
+  ENTER_CONTEXT;
+  return copy(stream, static_cast<char *>(to), false, reinterpret_cast<const char *>(from), true,
+              bytes);
 }
 EXPORT cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, Stream *stream) {
-  return copy(stream, reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
+  ENTER_CONTEXT;
+  return copy(stream, reinterpret_cast<char *>(to), true, reinterpret_cast<const char *>(from),
+              true, bytes);
 }
 
+// ── streams, graphs, events ────────────────────────────────────────────────────────────────────
+
 EXPORT cuStreamCreate(Stream **stream, unsigned) {
+  ENTER_CONTEXT;
   *stream = new Stream;
-  return Done;
+  return SUCCESS;
 }
 EXPORT cuStreamDestroy_v2(Stream *stream) {
+  ENTER_CONTEXT;
+  int result = d.drain();
   delete stream;
-  return Done;
+  return result;
 }
 EXPORT cuStreamSynchronize(Stream *stream) {
-  return stream->captures ? CaptureInvalid : fault.empty() ? Done : LaunchFailed;
+  ENTER_CONTEXT;
+  if (stream->captures)
+    return d.refuse(ERROR_STREAM_CAPTURE_UNSUPPORTED, "a stream that records cannot be waited for");
+  return d.drain();
 }
 EXPORT cuStreamBeginCapture_v2(Stream *stream, int) {
+  ENTER_CONTEXT;
   if (stream->captures)
-    return CaptureInvalid;
+    return d.refuse(ERROR_STREAM_CAPTURE_UNMATCHED, "the stream records already");
   stream->captures = true;
-  stream->captured.clear();
-  return Done;
+  return SUCCESS;
 }
 EXPORT cuStreamEndCapture(Stream *stream, Graph **graph) {
+  ENTER_CONTEXT;
   if (!stream->captures)
-    return CaptureInvalid;
+    return d.refuse(ERROR_STREAM_CAPTURE_UNMATCHED, "the stream does not record");
   stream->captures = false;
   *graph = new Graph{std::move(stream->captured)};
-  return Done;
+  stream->captured.clear();
+  return SUCCESS;
 }
 EXPORT cuGraphInstantiateWithFlags(Graph **exec, Graph *graph, unsigned long long) {
+  ENTER_CONTEXT;
   *exec = new Graph(*graph);
-  return Done;
+  return SUCCESS;
 }
 EXPORT cuGraphLaunch(Graph *exec, Stream *stream) {
-  return perform(stream, [exec] {
-    for (const Action &action : exec->actions)
-      if (int result = action())
-        return result;
-    return int(Done);
-  });
+  ENTER_CONTEXT;
+  int result = SUCCESS;
+  for (const Action &action : exec->actions)
+    result = d.enqueue(stream, action);
+  return result;
 }
 EXPORT cuGraphExecDestroy(Graph *exec) {
+  ENTER_CONTEXT;
   delete exec;
-  return Done;
+  return SUCCESS;
 }
 EXPORT cuGraphDestroy(Graph *graph) {
+  ENTER_CONTEXT;
   delete graph;
-  return Done;
+  return SUCCESS;
 }
 
 EXPORT cuEventCreate(Event **event, unsigned) {
+  ENTER_CONTEXT;
   *event = new Event;
-  return Done;
+  return SUCCESS;
 }
 EXPORT cuEventRecord(Event *event, Stream *stream) {
-  return perform(stream, [event] {
+  ENTER_CONTEXT;
+  event->happened = false;
+  return d.enqueue(stream, [event] {
+    event->happened = true;
     event->time = std::chrono::steady_clock::now();
-    return int(Done);
+    return true;
   });
 }
 EXPORT cuEventElapsedTime(float *milliseconds, Event *begin, Event *end) {
+  ENTER_CONTEXT;
+  if (!begin->happened || !end->happened)
+    return d.refuse(ERROR_NOT_READY, "an event has not happened yet");
   *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
-  return Done;
+  return SUCCESS;
 }
 EXPORT cuEventDestroy_v2(Event *event) {
+  ENTER_CONTEXT;
+  int result = d.drain();
   delete event;
-  return Done;
+  return result;
 }
 
-// The image ends with its section headers.
+// ── kernels ────────────────────────────────────────────────────────────────────────────────────
+
 EXPORT cuModuleLoadData(Module **module, const void *image) {
+  ENTER_CONTEXT;
   const auto *header = static_cast<const Elf64_Ehdr *>(image);
   if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_machine != EM_X86_64)
-    return InvalidImage;
+    return d.refuse(ERROR_INVALID_IMAGE, "the image is none of the emulator's");
+  // It ends with its section headers.
   const size_t bytes = header->e_shoff + size_t(header->e_shnum) * header->e_shentsize;
   // The image calls the emulator, which is in this library: others must see what it defines.
   Dl_info self;
   if (dladdr(reinterpret_cast<void *>(&cuInit), &self))
     dlopen(self.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+  // The file stays open with the module: a second one of that name would be taken for it.
   const int file = memfd_create("kernels", MFD_CLOEXEC);
   void *library = nullptr;
   if (file >= 0 && write(file, image, bytes) == ssize_t(bytes))
     library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    fault = dlerror() ? "the image cannot be loaded" : "the image cannot be written";
-  close(file);
-  if (!library)
-    return InvalidImage;
-  *module = new Module{library};
-  return Done;
+  if (!library) {
+    const char *why = dlerror();
+    close(file);
+    return d.refuse(ERROR_INVALID_IMAGE, why ? why : "the image cannot be written");
+  }
+  *module = new Module{file, library};
+  return SUCCESS;
 }
 EXPORT cuModuleUnload(Module *module) {
+  ENTER_CONTEXT;
+  int result = d.drain();
   dlclose(module->library);
+  close(module->file);
   delete module;
-  return Done;
+  return result;
 }
 EXPORT cuModuleGetFunction(Function **function, Module *module, const char *name) {
+  ENTER_CONTEXT;
   void *entry = dlsym(module->library, name);
-  if (!entry)
-    return NotFound;
-  *function = new Function{name, reinterpret_cast<Entry>(entry)};
-  return Done;
+  auto *threads = static_cast<const int32_t *>(
+      dlsym(module->library, (name + std::string("_threads")).c_str()));
+  if (!entry || !threads)
+    return d.refuse(ERROR_NOT_FOUND, "the module has no kernel " + std::string(name));
+  *function = new Function{name, reinterpret_cast<Entry>(entry), *threads};
+  return SUCCESS;
 }
-EXPORT cuFuncSetAttribute(Function *, int attribute, int value) {
-  return attribute == 8 && value > 227 << 10 ? InvalidValue : Done; // shared memory of sm_90
+EXPORT cuFuncSetAttribute(Function *function, int attribute, int value) {
+  ENTER_CONTEXT;
+  if (attribute != 8 || value < 0 || value > sharedBytesOfABlock())
+    return d.refuse(ERROR_INVALID_VALUE, function->name + ": a block has at most " +
+                                             std::to_string(sharedBytesOfABlock()) +
+                                             " bytes of shared memory");
+  function->sharedBytes = value;
+  return SUCCESS;
 }
 EXPORT cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsigned gridZ,
                       unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
                       Stream *stream, void **parameters, void **) {
-  if (gridX == 0 || gridY == 0 || gridY > 65535 || gridZ != 1 || blockX == 0 || blockX > 1024 ||
-      blockY != 1 || blockZ != 1)
-    return InvalidValue;
-  // Copied now, as the driver does.
-  std::vector<char> copied(parameterBytes);
-  std::memcpy(copied.data(), parameters[0], parameterBytes);
-  return perform(stream, [=] {
-    Grid grid = {function->name.c_str(), gridX, gridY, int32_t(blockX), int64_t(sharedBytes)};
-    fault = run(grid, function->entry, copied.data());
-    return fault.empty() ? Done : LaunchFailed;
+  ENTER_CONTEXT;
+  if (gridX == 0 || gridY == 0 || gridY > 65535 || gridZ != 1)
+    return d.refuse(ERROR_INVALID_VALUE, function->name + ": no device takes that grid");
+  if (blockX == 0 || blockX > unsigned(function->threads) || blockY != 1 || blockZ != 1)
+    return d.refuse(ERROR_INVALID_VALUE, function->name + ": blocks have more threads than it was "
+                                                          "compiled for");
+  if (sharedBytes > function->sharedBytes)
+    return d.refuse(ERROR_INVALID_VALUE, function->name + ": " + std::to_string(sharedBytes) +
+                                             " bytes of shared memory, but it may have " +
+                                             std::to_string(function->sharedBytes));
+  // Parameters are copied now.
+  const auto copied = *static_cast<const tenon_arguments *>(parameters[0]);
+  return d.enqueue(stream, [=, name = function->name, entry = function->entry] {
+    Grid grid = {name.c_str(), gridX, gridY, int32_t(blockX), int64_t(sharedBytes)};
+    parametersOfKernel = copied;
+    device().text = run(grid, entry, &parametersOfKernel);
+    return device().text.empty();
   });
 }
 
 EXPORT cuGetErrorName(int result, const char **name) {
-  *name = result == Done           ? "CUDA_SUCCESS"
-          : result == OutOfMemory  ? "CUDA_ERROR_OUT_OF_MEMORY"
-          : result == NoDevice     ? "CUDA_ERROR_NO_DEVICE"
-          : result == InvalidImage ? "CUDA_ERROR_INVALID_IMAGE"
-          : result == NotFound     ? "CUDA_ERROR_NOT_FOUND"
-          : result == LaunchFailed ? "CUDA_ERROR_LAUNCH_FAILED"
-                                   : "CUDA_ERROR_INVALID_VALUE";
-  return Done;
+#define NAME(symbol, number)                                                                       \
+  if (result == number) {                                                                          \
+    *name = "CUDA_" #symbol;                                                                       \
+    return SUCCESS;                                                                                \
+  }
+  RESULTS(NAME)
+#undef NAME
+  return ERROR_INVALID_VALUE;
 }
-EXPORT cuGetErrorString(int result, const char **text) {
-  *text = !fault.empty() && (result == LaunchFailed || result == InvalidImage) ? fault.c_str()
-                                                                               : "emulated failure";
-  return Done;
+EXPORT cuGetErrorString(int, const char **text) {
+  *text = device().text.c_str();
+  return SUCCESS;
 }

@@ -29,13 +29,14 @@ struct sigaction &previousOf(int signal) {
 [[noreturn]] void report() {
   Machine &machine = Machine::get();
   const GuardedPages *stack = machine.thread().fibre.memory();
-  if (caught.signal == SIGFPE)
-    machine.fault("divides an integer by zero");
-  if (stack && stack->isGuard(caught.address))
-    machine.fault("needs more stack than there is: " +
-                  std::to_string(stack->end() - stack->begin()) + " bytes");
-  machine.fault(std::string(caught.write ? "writes " : "reads ") +
-                machine.describe(caught.address));
+  machine.fault([&machine, stack]() -> std::string {
+    if (caught.signal == SIGFPE)
+      return "divides an integer by zero";
+    if (stack->isGuard(caught.address))
+      return "needs more stack than there is: " + std::to_string(stack->end() - stack->begin()) +
+             " bytes";
+    return (caught.write ? "writes " : "reads ") + machine.describe(caught.address);
+  });
 }
 
 void handle(int signal, siginfo_t *info, void *context) {

@@ -10,7 +10,7 @@ using namespace tenon::emulator;
 // What a device of capability 9.0 lets a block have.
 static constexpr int64_t MostShared = 227 << 10, MostRows = 65535, MostColumns = 0x7fffffff;
 
-const tk_emulated_thread *tk_emulated_current = nullptr;
+tk_emulated_thread tk_emulated_current;
 
 std::string tenon::emulator::run(const Grid &grid, Entry entry, const void *parameters,
                                  Schedule schedule) {
@@ -68,7 +68,7 @@ std::string Machine::run(const Grid &newGrid, Entry newEntry, const void *newPar
   count = grid->threads;
   warps.resize(count / WarpSize);
   while (threads.size() < size_t(count))
-    threads.emplace_back(stacks);
+    threads.emplace_back(stacks, int(threads.size()));
   launchedAt = ++now;
   placeShared(false);
   placeShared(true);
@@ -86,7 +86,6 @@ std::string Machine::run(const Grid &newGrid, Entry newEntry, const void *newPar
   for (int i = 0; i < count; ++i)
     threads[i].fibre.release();
   running = nullptr;
-  tk_emulated_current = nullptr;
   if (error.empty()) {
     std::string overwritten = DeviceMemory::get().findOverwritten();
     if (!overwritten.empty())
@@ -116,15 +115,10 @@ void Machine::body(void *self) {
 }
 
 void Machine::runBlock() {
+  tk_emulated_current = {0,          count,          blockColumn, blockRow, grid->columns,
+                         grid->rows, shared->begin()};
   for (int i = 0; i < count; ++i) {
     Thread &t = threads[i];
-    t.index = i;
-    t.count = count;
-    t.block_x = blockColumn;
-    t.block_y = blockRow;
-    t.grid_x = grid->columns;
-    t.grid_y = grid->rows;
-    t.shared = shared->begin();
     t.started = t.ended = false;
     t.waitsIn = Operation::None;
     t.copyGroups.clear();
@@ -168,7 +162,7 @@ Thread *Machine::next() {
 
 void Machine::resume(Thread &t) {
   running = &t;
-  tk_emulated_current = &t;
+  tk_emulated_current.index = t.index;
   t.waitsIn = Operation::None;
   if (!t.started) {
     t.started = true;
@@ -181,6 +175,9 @@ void Machine::resume(Thread &t) {
   }
   races::enter(nullptr, nullptr);
   running = nullptr;
+  if (explainFault)
+    fail(&t, explainFault(faultExplanation));
+  explainFault = nullptr;
 }
 
 void Machine::sync() {
@@ -206,8 +203,10 @@ void Machine::meetWarp(Operation operation) {
   if (warp.arrived && warp.operation != operation) {
     auto other = std::find_if(lanes, lanes + WarpSize,
                               [&](Thread *lane) { return lane->waitsIn == warp.operation; });
-    fault(std::string("is in ") + nameOf(operation) + " while thread " +
-          std::to_string((*other)->index) + " of its warp is in " + nameOf(warp.operation));
+    fault([&] {
+      return std::string("is in ") + nameOf(operation) + " while thread " +
+             std::to_string((*other)->index) + " of its warp is in " + nameOf(warp.operation);
+    });
   }
   warp.operation = operation;
   if (++warp.arrived < WarpSize) {
@@ -271,12 +270,11 @@ void Machine::explainDeadlock() {
 }
 
 void Machine::fail(const Thread *t, const std::string &what) {
-  error = std::string(grid->name) + ": block (" + std::to_string(t->block_x) + ", " +
-          std::to_string(t->block_y) + "), thread " + std::to_string(t->index) + ": " + what;
+  error = std::string(grid->name) + ": block (" + std::to_string(blockColumn) + ", " +
+          std::to_string(blockRow) + "), thread " + std::to_string(t->index) + ": " + what;
 }
 
-void Machine::fault(const std::string &what) {
-  fail(running, what);
+void Machine::leave() {
   running->fibre.suspend();
   __builtin_unreachable(); // nobody resumes it
 }
@@ -347,8 +345,10 @@ int32_t tk_emulated_max_int(int32_t *p, int32_t v) {
 
 void tk_emulated_misaligned(const void *p, int32_t bytes) {
   Machine &machine = Machine::get();
-  machine.fault("accesses " + std::to_string(bytes) + " bytes that are not aligned to them, " +
-                machine.describe(p));
+  machine.fault([&] {
+    return "accesses " + std::to_string(bytes) + " bytes that are not aligned to them, " +
+           machine.describe(p);
+  });
 }
 
 // What is on its way is seen by nobody: until it has arrived its place holds what no kernel
@@ -358,7 +358,9 @@ void tk_emulated_copy(void *shared, const void *global) {
   auto *to = static_cast<char *>(shared);
   const GuardedBytes &memory = *machine.sharedMemory();
   if (to < memory.begin() || to + 16 > memory.end())
-    machine.fault("copies to what is not in shared memory: 16 bytes " + machine.describe(shared));
+    machine.fault([&] {
+      return "copies to what is not in shared memory: 16 bytes " + machine.describe(shared);
+    });
   access(shared, 16, races::Write);
   access(global, 16, races::Read);
   std::memset(shared, 0xff, 16);

@@ -23,10 +23,11 @@ struct Copy {
   const void *global;
 };
 
-struct Thread : tk_emulated_thread {
-  explicit Thread(StackPool &stacks) : fibre(stacks) {}
+struct Thread {
+  Thread(StackPool &stacks, int index) : fibre(stacks), index(index) {}
 
   Fibre fibre;
+  int index;
   bool started = false, ended = false;
   Operation waitsIn = Operation::None;
   // Registers that the operation reads and writes: of a shuffle or ballot, of an mma.
@@ -58,8 +59,13 @@ public:
   void sync();
   void meetWarp(Operation operation);
   bool isRunning() const { return running != nullptr; }
-  // Ends the run with a line about the running thread.
-  [[noreturn]] void fault(const std::string &what);
+  // Ends the run with a line about the running thread
+  // that `explain` composes: elsewhere, as nothing on the thread's stack is ever destroyed.
+  template <typename Explain> [[noreturn]] void fault(const Explain &explain) {
+    explainFault = [](const void *object) { return (*static_cast<const Explain *>(object))(); };
+    faultExplanation = &explain;
+    leave();
+  }
   // What is known of an address: "4 bytes behind the shared memory of 512 bytes", ...
   std::string describe(const void *address) const;
   const GuardedBytes *sharedMemory() const { return shared; }
@@ -78,6 +84,7 @@ private:
   void resume(Thread &t);
   void perform(Operation operation, Thread *lanes);
   void explainDeadlock();
+  [[noreturn]] void leave();
   void fail(const Thread *t, const std::string &what);
   void placeShared(bool upper);
 
@@ -90,6 +97,8 @@ private:
   int count = 0, ended = 0, arrived = 0;
   size_t turn = 0; // the warp that ran last
   std::string error;
+  std::string (*explainFault)(const void *object) = nullptr;
+  const void *faultExplanation = nullptr;
   Entry entry = nullptr;
   const void *parameters = nullptr;
   Schedule schedule;

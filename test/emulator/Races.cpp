@@ -40,7 +40,7 @@ struct Page {
 std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
 // Those that were looked for last.
 struct {
-  uintptr_t number = 0;
+  uintptr_t number = UINTPTR_MAX;
   Page *page = nullptr;
 } recent[256];
 uint64_t layout = 0;
@@ -118,9 +118,10 @@ private:
       tk_emulated_misaligned(p, int32_t(bytes));
     const Page &page = pageOf(p);
     if (!page.upper)
-      machine.fault(verb() + "what is no device memory, " + machine.describe(p));
+      machine.fault([&] { return verb() + "what is no device memory, " + machine.describe(p); });
     if (p < page.lower || p + bytes > page.upper)
-      machine.fault(verb() + std::to_string(bytes) + " bytes " + machine.describe(p));
+      machine.fault(
+          [&] { return verb() + std::to_string(bytes) + " bytes " + machine.describe(p); });
   }
 
   std::string verb() const {
@@ -145,11 +146,13 @@ private:
   }
 
   void refuse(Stamp other, const char *at, const char *did) const {
-    std::string who = timeOf(other) < machine.blockBeganAt ? "another block"
-                      : other & ManyFlag ? "other threads"
-                                         : "thread " + std::to_string(threadOf(other));
-    machine.fault("a race: " + verb() + machine.describe(at) + ", which " + who + " " + did +
-                  " without a barrier in between");
+    machine.fault([&] {
+      std::string who = timeOf(other) < machine.blockBeganAt ? "another block"
+                        : other & ManyFlag ? "other threads"
+                                           : "thread " + std::to_string(threadOf(other));
+      return "a race: " + verb() + machine.describe(at) + ", which " + who + " " + did +
+             " without a barrier in between";
+    });
   }
 
   void touch(Cell &cell, const char *at) {
@@ -204,8 +207,9 @@ private:
 }
 
 void races::access(const void *p, size_t bytes, Kind kind) {
-  // Most accesses are to the thread's own stack.
-  if (!instrumented || !running || uintptr_t(p) - stackBegin < stackBytes)
+  // Most accesses are to the thread's own stack, or ask where it is.
+  if (!instrumented || !running || uintptr_t(p) - stackBegin < stackBytes ||
+      uintptr_t(p) - uintptr_t(&tk_emulated_current) < sizeof tk_emulated_current)
     return;
   accessMemory(p, bytes, kind);
 }

@@ -46,6 +46,11 @@ func.func private @f(!llm.cache<0 x [k: 2x8xf32, v: 2x8xf32]>)
 
 // -----
 
+// expected-error @below {{elements of a cache are f32, bf16, f16 or i8, not 'i16'}}
+func.func private @f(!llm.cache<2 x [k: 2x8xi16, v: 2x8xi16]>)
+
+// -----
+
 func.func @f(%a: !llm.weight<4x32xf32>, %b: !llm.weight<4x32xf16>) {
   // expected-error @below {{inputs must have equal columns and storage}}
   %0 = llm.weight_concat %a, %b : !llm.weight<4x32xf32>, !llm.weight<4x32xf16>

@@ -6,7 +6,8 @@
 // RUN: tenon-opt %s --llm-insert-kv-cache=dtype=bf16 -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: tenon-opt %s --llm-insert-kv-cache -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=F32
 // RUN: not tenon-opt %s --llm-insert-kv-cache=dtype=q8_0 -split-input-file 2>&1 | FileCheck %s --check-prefix=DTYPE
-// DTYPE: error: unknown cache dtype 'q8_0'; accepted: f32, bf16, f16
+// DTYPE: error: unknown cache dtype 'q8_0'; accepted: f32, bf16, f16, int8
+// RUN: tenon-opt %s --llm-insert-kv-cache=dtype=int8 -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=INT8
 
 // CHECK-LABEL: func.func @two_layers
 // CHECK-SAME:    %[[B:[^ :]*]]: !llm.batch, %[[Q:[^ :]*]]: tensor<?x64xf32>, %[[K:[^ :]*]]: tensor<?x16xf32>, %[[V:[^ :]*]]: tensor<?x16xf32>, %[[C0:[^ :]*]]: !llm.cache<2 x [k: 2x8xbf16, v: 2x8xbf16]>)
@@ -23,6 +24,8 @@
 // CHECK-NEXT:    return %[[Z]], %[[C2]]
 // F32-LABEL:   func.func @two_layers
 // F32-SAME:      !llm.cache<2 x [k: 2x8xf32, v: 2x8xf32]>
+// INT8-LABEL:  func.func @two_layers
+// INT8-SAME:     !llm.cache<2 x [k: 2x8xi8, v: 2x8xi8]>
 func.func @two_layers(%b: !llm.batch, %q: tensor<?x64xf32>, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>)
     -> tensor<?x64xf32> {
   %kr = llm.repeat_kv %k heads 2 times 4 : tensor<?x16xf32>

@@ -12,9 +12,9 @@
 // multiples of 64 of the position and lanes never mix, so a row's result does not depend on the
 // rows beside it.
 //
-// With bf16 instructions and a bf16 cache, both products take pairs of bf16 along k: pairs of d for
-// the scores, so that K is read where it lies, and pairs of keys for the result, with V's rows
-// interleaved.
+// With bf16 instructions and a bf16 or int8 cache, both products take pairs of bf16 along k: pairs
+// of d for the scores, so that K of bf16 is read where it lies, and pairs of keys for the result,
+// with V's rows interleaved.
 #ifndef TENON_KERNELS_ATTEND_BLOCK_H
 #define TENON_KERNELS_ATTEND_BLOCK_H
 
@@ -95,66 +95,80 @@ struct Step {
   __attribute__((always_inline)) bool has(int64_t position) const {
     return position >= begin && position < end;
   }
-  __attribute__((always_inline)) const char *row(bool values, int64_t position) const {
-    if (rows[0])
-      return (const char *)(rows[values] + position * strides[values] + head * cache.headDim);
+  __attribute__((always_inline)) BlockRows cached(bool values, int64_t position) const {
     int64_t block = blocks[position / TENON_BLOCK_TOKENS];
-    return (values ? cache.values(block, head) : cache.keys(block, head)) +
-           position % TENON_BLOCK_TOKENS * (values ? cache.valueRowBytes() : cache.rowBytes());
+    return values ? cache.values(block, head) : cache.keys(block, head);
+  }
+  // 16 elements from d on; zeros where the position may not be read, and behind the head.
+  __attribute__((always_inline)) Vec load(bool values, int64_t position, int64_t d) const {
+    int64_t n = least(16, (values ? cache.valueDim : cache.headDim) - d);
+    if (!has(position))
+      return 0;
+    if (rows[0])
+      return ::load(rows[values] + position * strides[values] + head * cache.headDim + d, n);
+    return cached(values, position).load(position % TENON_BLOCK_TOKENS, d, n);
   }
 };
 
-// Keys or values as f32 [64][dim]; positions that may not be read, and columns behind those of the
-// head, as zeros.
+// Keys or values as f32 [64][dim].
 TK_INLINE void loadRows(const Step &step, bool values, int64_t dim, float *out) {
-  const Cache &cache = step.cache;
-  int64_t width = values ? cache.valueDim : cache.headDim;
-  for (int64_t j = 0; j < Keys; ++j) {
-    bool there = step.has(step.first + j);
-    const char *row = there ? step.row(values, step.first + j) : nullptr;
+  for (int64_t j = 0; j < Keys; ++j)
     for (int64_t d = 0; d < dim; d += 16)
-      store(out + j * dim + d, there
-                                   ? loadElements(cache.dtype, row + d * elementBytes(cache.dtype),
-                                                  least(16, width - d))
-                                   : (Vec)0.0f);
-  }
+      store(out + j * dim + d, step.load(values, step.first + j, d));
 }
 
-TK_INLINE HalfVec loadBfloats(const char *row, int64_t n) {
-  HalfVec h = 0;
-  if (n >= 16)
-    return loadAs<HalfVec>(row);
-  for (int64_t i = 0; i < n; ++i)
-    h[i] = loadAs<uint16_t>(row + 2 * i);
-  return h;
+// Keys as pairs of d [64][dim / 2].
+TK_INLINE void loadKeyPairs(const Step &step, int64_t dim, float *out) {
+  for (int64_t j = 0; j < Keys; ++j)
+    for (int64_t d = 0; d < dim; d += 16)
+      storeElements(TENON_BF16, (char *)(out + (j * dim + d) / 2),
+                    step.load(false, step.first + j, d));
 }
 
-// Values as pairs of positions [32][dim], zeros as above.
+// Values as pairs of positions [32][dim].
 TK_INLINE void loadValuePairs(const Step &step, int64_t dim, float *out) {
-  for (int64_t j = 0; j < Keys; j += 2) {
-    const char *low = step.has(step.first + j) ? step.row(true, step.first + j) : nullptr;
-    const char *high = step.has(step.first + j + 1) ? step.row(true, step.first + j + 1) : nullptr;
-    for (int64_t d = 0; d < dim; d += 16) {
-      int64_t n = least(16, step.cache.valueDim - d);
-      store(out + j / 2 * dim + d, pairUp(low ? loadBfloats(low + 2 * d, n) : (HalfVec)0,
-                                          high ? loadBfloats(high + 2 * d, n) : (HalfVec)0));
+  for (int64_t j = 0; j < Keys; j += 2)
+    for (int64_t d = 0; d < dim; d += 16)
+      store(out + j / 2 * dim + d,
+            pairUp(step.load(true, step.first + j, d), step.load(true, step.first + j + 1, d)));
+}
+
+// 16 keys that lie by element, as f32 [dim][16] or as pairs of d [dim / 2][16].
+TK_INLINE void loadByElement(const BlockRows &k, bool pairs, int64_t dim, float *out) {
+  for (int64_t d = 0; d < dim; d += 2) {
+    Vec scale = k.loadScales(least(d, k.dim - 1));
+    Vec low = d < k.dim ? k.loadCodes(d) * scale : (Vec)0.0f;
+    Vec high = d + 1 < k.dim ? k.loadCodes(d + 1) * scale : (Vec)0.0f;
+    if (pairs) {
+      store(out + 8 * d, pairUp(low, high));
+    } else {
+      store(out + 16 * d, low);
+      store(out + 16 * d + 16, high);
     }
   }
 }
 
-// Scores of 64 keys that are read in the cache as pairs of d. Blocks that may not be read score 0;
-// they are masked like every key out of sight.
-TK_INLINE void scorePairs(const Step &step, const float *queries, int vectors, float *scores) {
+// Scores of 64 keys, block by block: of bf16 keys that are read where they lie, as pairs of d, and
+// of keys that lie by element. Blocks that may not be read score 0; they are masked like every key
+// out of sight.
+TK_INLINE void scoreBlocks(const Step &step, bool pairs, int64_t dim, const float *queries,
+                           int vectors, float *keys, float *scores) {
   for (int64_t j = 0; j < Keys; j += TENON_BLOCK_TOKENS) {
     int64_t position = step.first + j;
     float *out = scores + j * Queries;
-    if (position + TENON_BLOCK_TOKENS > step.begin && position < step.end) {
-      int64_t pairs = step.cache.headDim / 2;
-      multiply(true, (const float *)step.row(false, position), pairs, 1, pairs, TENON_BLOCK_TOKENS,
-               queries, vectors, out, nullptr);
-    } else {
+    if (position + TENON_BLOCK_TOKENS <= step.begin || position >= step.end) {
       for (int64_t i = 0; i < TENON_BLOCK_TOKENS * Queries; i += 16)
         store(out + i, (Vec)0.0f);
+      continue;
+    }
+    BlockRows k = step.cached(false, position);
+    if (k.byElement) {
+      loadByElement(k, pairs, dim, keys);
+      multiply(pairs, keys, 1, 16, pairs ? dim / 2 : dim, TENON_BLOCK_TOKENS, queries, vectors, out,
+               nullptr);
+    } else {
+      multiply(true, (const float *)k.row(0), k.dim / 2, 1, k.dim / 2, TENON_BLOCK_TOKENS, queries,
+               vectors, out, nullptr);
     }
   }
 }
@@ -173,7 +187,8 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
   int64_t firstToken = batch.starts[sequence];
   int vectors = (int)((rows + 15) / 16);
-  bool pairs = HasPairs && s.kv_dtype == TENON_BF16 && s.head_dim % 2 == 0;
+  bool inPlace = s.kv_dtype == TENON_BF16 && s.head_dim % 2 == 0; // keys as they lie are pairs
+  bool pairs = HasPairs && (inPlace || s.kv_dtype == TENON_I8);
 
   float *queries = (float *)env->scratch;           // [dim][64]
   float *result = queries + dim * Queries;          // [valueDim][64]
@@ -208,7 +223,7 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
         store(queries + (d + r) * Queries + i, square[r]);
     }
   if (pairs)
-    for (int64_t d = 0; d < s.head_dim / 2; ++d)
+    for (int64_t d = 0; d < dim / 2; ++d)
       for (int64_t i = 0; i < Queries; i += 16)
         store(queries + d * Queries + i, pairUp(load(queries + 2 * d * Queries + i),
                                                 load(queries + (2 * d + 1) * Queries + i)));
@@ -222,14 +237,20 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
       for (int i = 0; i < 2; ++i)
         step.rows[i] = source.rows[i] + firstToken * step.strides[i];
     }
-    if (pairs) {
-      scorePairs(step, queries, vectors, scores);
-      loadValuePairs(step, valueDim, values);
+    if (isCached && ((pairs && inPlace) || cache.keysByElement())) {
+      scoreBlocks(step, pairs, dim, queries, vectors, keys, scores);
     } else {
-      loadRows(step, false, dim, keys);
-      loadRows(step, true, valueDim, values);
-      multiply(false, keys, dim, 1, dim, Keys, queries, vectors, scores, nullptr);
+      int64_t depth = pairs ? dim / 2 : dim;
+      if (pairs)
+        loadKeyPairs(step, dim, keys);
+      else
+        loadRows(step, false, dim, keys);
+      multiply(pairs, keys, depth, 1, depth, Keys, queries, vectors, scores, nullptr);
     }
+    if (pairs)
+      loadValuePairs(step, valueDim, values);
+    else
+      loadRows(step, true, valueDim, values);
 
     // Keys that any row sees, in pairs.
     int64_t seen = least(Keys, tk_round_up(end - first, 2));

@@ -7,7 +7,9 @@
 //   v[j]
 //
 // With bf16 instructions and a bf16 cache (heads of whole vectors) q and p are rounded to bf16 too,
-// and both products take pairs: of d, and of neighbouring positions.
+// and both products take pairs: of d, and of neighbouring positions. The scales of an int8 cache
+// are multiplied with sums of 32 elements of 16 keys, and with p, so that its elements need only
+// become floats.
 //
 // Spans are merged in order, whoever computed them: the result is the same bits for any cut of the
 // work.
@@ -22,6 +24,10 @@
 namespace {
 
 constexpr float NegativeInfinity = -__builtin_inff();
+
+template <int N> struct Constant {
+  static constexpr int value = N;
+};
 
 // Adds neighbouring halves: the sums of `Width` lanes in each chunk of a and b become sums of Width
 // / 2.
@@ -66,8 +72,9 @@ struct RowAttention {
   float *q; // [group][dim], scaled, zeros behind head_dim; with `pairs` [group][dim / 2]
   float *acc, *max, *sum; // the merged result: [group][valueDim], [group], [group]
   float *spanAcc, *spanMax, *spanSum;
-  float *keys;   // [TENON_BLOCK_TOKENS][dim]
-  float *scores; // [group][TK_SPAN], then exp(score - max); with `pairs` the latter in bf16
+  float *keys;    // [TENON_BLOCK_TOKENS][dim]
+  float *scores;  // [group][TK_SPAN], then exp(score - max); with `pairs` the latter in bf16
+  float *weights; // int8: p times scales, of a block; see addValues
 };
 
 TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, const float *bias,
@@ -104,7 +111,8 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
           max + 2 * group,
           max + 3 * group,
           keys,
-          scores};
+          scores,
+          max + 4 * group};
 }
 
 // Query i of the group, scaled.
@@ -123,6 +131,7 @@ template <int Rows, int Chunks>
 TK_INLINE void addValues(const RowAttention &a, int64_t begin, int64_t end, const float *p,
                          int64_t d, float *out) {
   const Cache &cache = a.cache;
+  bool isScaled = cache.dtype == TENON_I8;
   Vec acc[Rows][Chunks];
 #pragma unroll
   for (int i = 0; i < Rows; ++i)
@@ -131,16 +140,27 @@ TK_INLINE void addValues(const RowAttention &a, int64_t begin, int64_t end, cons
       acc[i][c] = 0;
   for (int64_t j = begin; j < end;) {
     int64_t block = j / TENON_BLOCK_TOKENS, stop = least(end, (block + 1) * TENON_BLOCK_TOKENS);
-    const char *v = cache.values(a.blocks[block], a.head) +
-                    j % TENON_BLOCK_TOKENS * cache.valueRowBytes() + d * elementBytes(cache.dtype);
-    for (; j < stop; ++j, v += cache.valueRowBytes())
+    BlockRows v = cache.values(a.blocks[block], a.head);
+    int64_t first = block * TENON_BLOCK_TOKENS, slots = TK_SPAN;
+    const float *weights = p + first % TK_SPAN; // [Rows][slots]
+    if (isScaled) {                             // times the scales, for each two chunks
+      slots = TENON_BLOCK_TOKENS;
 #pragma unroll
-      for (int c = 0; c < Chunks; ++c) {
-        Vec x = loadElements(cache.dtype, v + c * 16 * elementBytes(cache.dtype),
-                             least(16, cache.valueDim - d - 16 * c));
+      for (int c = 0; c < Chunks; c += 2)
 #pragma unroll
         for (int i = 0; i < Rows; ++i)
-          acc[i][c] = acc[i][c] + x * p[i * TK_SPAN + j % TK_SPAN];
+          store(a.weights + (c / 2 * Rows + i) * slots,
+                load(weights + i * TK_SPAN) * v.loadScales(d + 16 * c));
+      weights = a.weights;
+    }
+    for (; j < stop; ++j)
+#pragma unroll
+      for (int c = 0; c < Chunks; ++c) {
+        Vec x = v.loadCodes(j - first, d + 16 * c, least(16, cache.valueDim - d - 16 * c));
+        int group = isScaled ? c / 2 : 0;
+#pragma unroll
+        for (int i = 0; i < Rows; ++i)
+          acc[i][c] = acc[i][c] + x * weights[(group * Rows + i) * slots + j - first];
       }
   }
 #pragma unroll
@@ -163,9 +183,9 @@ TK_INLINE void addValuePairs(const RowAttention &a, int64_t begin, int64_t end, 
       acc[i][c] = 0;
   for (int64_t j = begin / 2 * 2; j < end;) {
     int64_t block = j / TENON_BLOCK_TOKENS, stop = least(end, (block + 1) * TENON_BLOCK_TOKENS);
-    const char *v = cache.values(a.blocks[block], a.head) +
-                    j % TENON_BLOCK_TOKENS * cache.valueRowBytes() + d * 2;
-    for (; j < stop; j += 2, v += 2 * cache.valueRowBytes()) {
+    BlockRows rows = cache.values(a.blocks[block], a.head);
+    const char *v = rows.row(j % TENON_BLOCK_TOKENS) + d * 2;
+    for (; j < stop; j += 2, v += 2 * rows.rowBytes()) {
       bool hasLow = j >= begin, hasHigh = j + 1 < end; // what was never written may be NaN
       PairVec low[Chunks], high[Chunks];
 #pragma unroll
@@ -173,7 +193,7 @@ TK_INLINE void addValuePairs(const RowAttention &a, int64_t begin, int64_t end, 
         low[c] = hasLow ? loadAs<PairVec>(v + 64 * c) : (PairVec)0;
 #pragma unroll
       for (int c = 0; c < Chunks; ++c)
-        high[c] = hasHigh ? loadAs<PairVec>(v + cache.valueRowBytes() + 64 * c) : (PairVec)0;
+        high[c] = hasHigh ? loadAs<PairVec>(v + rows.rowBytes() + 64 * c) : (PairVec)0;
       inOrder();
 #pragma unroll
       for (int c = 0; c < Chunks; ++c) {
@@ -214,6 +234,52 @@ TK_INLINE void spanValues(const RowAttention &a, int64_t i, int64_t begin, int64
     addValues<Rows, 1>(a, begin, end, p, d, out);
 }
 
+// Dot products of queries i .. i + Rows - 1 with 16 keys that lie by element.
+template <int Rows>
+TK_INLINE void scoreByElement(const RowAttention &a, const BlockRows &k, int64_t i, float *scores) {
+  const float *q = a.q + i * a.dim;
+  Vec total[Rows];
+#pragma unroll
+  for (int r = 0; r < Rows; ++r)
+    total[r] = 0;
+  for (int64_t d = 0; d < k.dim; d += TENON_CACHE_GROUP) {
+    Vec even[Rows], odd[Rows]; // sums that do not wait for each other
+#pragma unroll
+    for (int r = 0; r < Rows; ++r)
+      even[r] = odd[r] = 0;
+    int64_t end = least(d + TENON_CACHE_GROUP, k.dim);
+    for (int64_t e = d; e < end; e += 2) {
+      Vec x = k.loadCodes(e), y = e + 1 < end ? k.loadCodes(e + 1) : (Vec)0.0f;
+#pragma unroll
+      for (int r = 0; r < Rows; ++r) {
+        even[r] = even[r] + x * q[r * a.dim + e];
+        odd[r] = odd[r] + y * q[r * a.dim + e + 1];
+      }
+    }
+    Vec scale = k.loadScales(d);
+#pragma unroll
+    for (int r = 0; r < Rows; ++r)
+      total[r] = total[r] + (even[r] + odd[r]) * scale;
+  }
+#pragma unroll
+  for (int r = 0; r < Rows; ++r)
+    store(scores + (i + r) * TK_SPAN, total[r]);
+}
+
+// Calls f(i, rows) for the queries of a group, four at a time and then the others; `rows` is a
+// constant.
+template <class F> TK_INLINE void forQueries(int64_t group, F f) {
+  int64_t i = 0;
+  for (; i + 4 <= group; i += 4)
+    f(i, Constant<4>());
+  if (group % 4 == 3)
+    f(i, Constant<3>());
+  if (group % 4 == 2)
+    f(i, Constant<2>());
+  if (group % 4 == 1)
+    f(i, Constant<1>());
+}
+
 // One span into spanAcc (not divided by the sum), spanMax, spanSum.
 TK_INLINE void attendSpan(const RowAttention &a, int64_t span) {
   const Cache &cache = a.cache;
@@ -222,17 +288,22 @@ TK_INLINE void attendSpan(const RowAttention &a, int64_t span) {
   int64_t firstBlock = begin / TENON_BLOCK_TOKENS, lastBlock = (end - 1) / TENON_BLOCK_TOKENS;
 
   for (int64_t b = firstBlock; b <= lastBlock; ++b) {
-    const char *k = cache.keys(a.blocks[b], a.head);
-    for (int64_t j = 0; j < TENON_BLOCK_TOKENS && !a.pairs; ++j)
-      for (int64_t d = 0; d < a.dim; d += 16)
-        store(a.keys + j * a.dim + d,
-              loadElements(cache.dtype, k + j * cache.rowBytes() + d * elementBytes(cache.dtype),
-                           least(16, a.s.head_dim - d)));
+    BlockRows k = cache.keys(a.blocks[b], a.head);
     int64_t at = b * TENON_BLOCK_TOKENS;
+    if (k.byElement)
+      forQueries(a.group, [&](int64_t i, auto rows) __attribute__((always_inline)) {
+        scoreByElement<rows.value>(a, k, i, a.scores + at % TK_SPAN);
+      });
+    else if (!a.pairs)
+      for (int64_t j = 0; j < TENON_BLOCK_TOKENS; ++j)
+        for (int64_t d = 0; d < a.dim; d += 16)
+          store(a.keys + j * a.dim + d, k.load(j, d, least(16, a.s.head_dim - d)));
     IVec position = lane + (int32_t)at;
     for (int64_t i = 0; i < a.group; ++i) {
-      Vec score = a.pairs ? dotRows<1>(true, a.q + i * a.dim / 2, (const float *)k, a.dim / 2)
-                          : dotRows<1>(false, a.q + i * a.dim, a.keys, a.dim);
+      Vec score = k.byElement ? load(a.scores + i * TK_SPAN + at % TK_SPAN)
+                  : a.pairs
+                      ? dotRows<1>(true, a.q + i * a.dim / 2, (const float *)k.row(0), a.dim / 2)
+                      : dotRows<1>(false, a.q + i * a.dim, a.keys, a.dim);
       if (a.s.softcap != 0)
         score = a.s.softcap * hyperbolicTangent(score / a.s.softcap);
       if (a.s.bias)
@@ -263,15 +334,9 @@ TK_INLINE void attendSpan(const RowAttention &a, int64_t span) {
     a.spanSum[i] = sum(total);
   }
 
-  int64_t i = 0;
-  for (; i + 4 <= a.group; i += 4)
-    spanValues<4>(a, i, begin, end);
-  if (a.group % 4 == 3)
-    spanValues<3>(a, i, begin, end);
-  if (a.group % 4 == 2)
-    spanValues<2>(a, i, begin, end);
-  if (a.group % 4 == 1)
-    spanValues<1>(a, i, begin, end);
+  forQueries(a.group, [&](int64_t i, auto rows) __attribute__((always_inline)) {
+    spanValues<rows.value>(a, i, begin, end);
+  });
 }
 
 // acc, max, sum of one query joined with those of the next span.

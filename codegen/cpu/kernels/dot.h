@@ -14,10 +14,13 @@
 //   row 0    [16 sums]   [16 sums]        a step reads a line of each tile and
 //   ...                                   4 codes of each row, for 8 integer dots
 //   row 3    [16 sums]   [16 sums]
+//
+// With AMX a step is a whole group, of 16 rows (tiles.h). What becomes of the integers is the same
+// code, so the bits are the same.
 #ifndef TENON_KERNELS_DOT_H
 #define TENON_KERNELS_DOT_H
 
-#include "isa.h"
+#include "tiles.h"
 
 namespace {
 
@@ -159,6 +162,10 @@ TK_INLINE void dotQuantisedFew(int32_t format, int64_t cols, const uint8_t *tile
 }
 
 // ── many rows, in registers of 16 outputs ──────────────────────────────────────────────────────
+
+// Fewer rows are not worth unpacking for.
+constexpr int64_t ManyRows = 16;
+
 #if TK_LANES == 16
 
 // A group of a tile, ready for many rows.
@@ -167,68 +174,113 @@ struct UnpackedGroup {
   GroupScales scales;
 };
 
-// sums + the products of `count` groups from group g on, for Rows rows and Tiles tiles;
-// w[group][tile].
-template <int Rows, int Tiles>
-TK_INLINE void addGroups(int32_t format, const UnpackedGroup *w, int64_t g, int64_t count,
-                         const CodeRow *x, FLanes sums[Rows][Tiles]) {
-  for (int64_t end = g + count; g < end; ++g, w += Tiles) {
-    // All dots of a step before the next one: each line of weights is loaded once.
-    ILanes dots[2][Rows][Tiles];
-    bool halves = tk_has_halves(format), biased = format == TK_S8 || format == TK_S8G16;
+// Groups that are unpacked at a time: with their rows, and what tile registers give, they fit the
+// first cache.
+constexpr int64_t RunGroups = TK_TILES ? 6 : 12;
+
+// The integer products of group g of some rows and two tiles: dots[half][row][tile], as in
+// addScaled.
+template <int Rows>
+TK_INLINE void multiplyGroup(int32_t format, const UnpackedGroup (&w)[2], const CodeRow (&x)[Rows],
+                             int64_t g, ILanes (&dots)[2][Rows][2]) {
+  // All dots of a step before the next one: each line of weights is loaded once.
+  bool halves = tk_has_halves(format), biased = !tk_has_min(format);
 #pragma unroll
-    for (int s = 0; s < 8; ++s) {
-      int half = halves && s >= 4 ? 1 : 0;
+  for (int s = 0; s < 8; ++s) {
+    int half = halves && s >= 4 ? 1 : 0;
 #pragma unroll
-      for (int r = 0; r < Rows; ++r) {
-        ILanes codes = broadcast4(x[r].codes + g * TK_GROUP + 4 * s);
-        int32_t first = !biased ? 0 : half ? x[r].correction2[g] : x[r].correction[g];
+    for (int r = 0; r < Rows; ++r) {
+      ILanes codes = broadcast4(x[r].codes + g * TK_GROUP + 4 * s);
+      int32_t first = !biased ? 0 : half ? x[r].correction2[g] : x[r].correction[g];
 #pragma unroll
-        for (int t = 0; t < Tiles; ++t)
-          dots[half][r][t] = dpbusd(s == 0 || (halves && s == 4) ? (ILanes)first : dots[half][r][t],
-                                    w[t].codes[s], codes);
-      }
+      for (int t = 0; t < 2; ++t)
+        dots[half][r][t] = dpbusd(s == 0 || (halves && s == 4) ? (ILanes)first : dots[half][r][t],
+                                  w[t].codes[s], codes);
     }
-#pragma unroll
-    for (int r = 0; r < Rows; ++r)
-#pragma unroll
-      for (int t = 0; t < Tiles; ++t)
-        sums[r][t] = addScaled(format, sums[r][t], dots[0][r][t], dots[halves ? 1 : 0][r][t],
-                               w[t].scales, x[r], g);
   }
 }
 
-template <int Rows, int Tiles>
-TK_INLINE void addRows(int32_t format, int64_t groups, const UnpackedGroup *w, int64_t g,
-                       int64_t count, const char *rows, float *const *acc) {
+// acc + the products of `count` groups from group g on, for Rows rows and two tiles.
+// multiply(row, i, x, dots) gives the integer products of group g + i; `row` is the first row's
+// number.
+template <int Rows, class F>
+TK_INLINE void addRows(int32_t format, int64_t groups, const UnpackedGroup (*w)[2], int64_t g,
+                       int64_t count, int64_t row, const char *rows, float *const *acc,
+                       F multiply) {
   CodeRow x[Rows];
-  FLanes sums[Rows][Tiles];
+  FLanes sums[Rows][2];
 #pragma unroll
   for (int r = 0; r < Rows; ++r) {
     x[r] = codeRow(rows + r * groups * TK_ACTIVATION_GROUP_BYTES, groups);
 #pragma unroll
-    for (int t = 0; t < Tiles; ++t)
+    for (int t = 0; t < 2; ++t)
       sums[r][t] = g == 0 ? (FLanes)0.0f : loadAs<FLanes>(acc[t] + 16 * r);
   }
-  addGroups<Rows, Tiles>(format, w, g, count, x, sums);
+  for (int64_t i = 0; i < count; ++i) {
+    ILanes dots[2][Rows][2];
+    multiply(row, i, x, dots);
+#pragma unroll
+    for (int r = 0; r < Rows; ++r)
+#pragma unroll
+      for (int t = 0; t < 2; ++t)
+        sums[r][t] =
+            addScaled(format, sums[r][t], dots[0][r][t], dots[tk_has_halves(format) ? 1 : 0][r][t],
+                      w[i][t].scales, x[r], g + i);
+  }
 #pragma unroll
   for (int r = 0; r < Rows; ++r)
 #pragma unroll
-    for (int t = 0; t < Tiles; ++t)
+    for (int t = 0; t < 2; ++t)
       storeAs(acc[t] + 16 * r, sums[r][t]);
 }
 
-// Groups that are unpacked at a time: with their rows they fit the first cache.
-constexpr int64_t RunGroups = 12;
-// Fewer rows are not worth unpacking for.
-constexpr int64_t ManyRows = 16;
+#if TK_TILES
+
+// What tile registers give for a group, or for half of one.
+struct TileSums {
+  ILanes of[2][TileRows]; // [tile][row]
+};
+
+// The sums of a group: sums[half]. `lines` are those of two tiles, `codes` those of the first row.
+template <int Set>
+TK_INLINE void multiplyTiles(int32_t format, const uint8_t *const *lines, const char *codes,
+                             int64_t rowBytes, TileSums *sums) {
+  using Registers = TileSet<Set>;
+  for (int half = 0; half < (tk_has_halves(format) ? 2 : 1); ++half) {
+    loadTile<Registers::Codes>(codes + 16 * half, rowBytes);
+    loadTile<Registers::Lines>(lines[0] + 256 * half, 64);
+    dotTile<Registers::Sums, Registers::Codes, Registers::Lines>();
+    storeTile<Registers::Sums>(sums[half].of[0], 64);
+    loadTile<Registers::Lines>(lines[1] + 256 * half, 64);
+    dotTile<Registers::Sums + 1, Registers::Codes, Registers::Lines>();
+    storeTile<Registers::Sums + 1>(sums[half].of[1], 64);
+  }
+}
+
+// multiplyGroup's answer, for rows from `row` of the tiles on.
+template <int Rows>
+TK_INLINE void takeSums(int32_t format, const TileSums *sums, int64_t row, const CodeRow (&x)[Rows],
+                        int64_t g, ILanes (&dots)[2][Rows][2]) {
+#pragma unroll
+  for (int half = 0; half < (tk_has_halves(format) ? 2 : 1); ++half)
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) {
+      int32_t correction = half ? x[r].correction2[g] : x[r].correction[g];
+#pragma unroll
+      for (int t = 0; t < 2; ++t)
+        dots[half][r][t] = sums[half].of[t][row + r] + (tk_has_min(format) ? 0 : correction);
+    }
+}
+
+#endif // TK_TILES
 
 // Many rows of two tiles.
 TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *const *tiles,
                                 const char *rows, int64_t count, float *const *acc) {
-  constexpr int Rows = 4;
   int64_t groups = (cols + TK_GROUP - 1) / TK_GROUP, groupBytes = tk_group_bytes(format);
   int64_t rowBytes = groups * TK_ACTIVATION_GROUP_BYTES;
+  // Tile registers read lines of bytes where they lie.
+  bool unpacks = !TK_TILES || tk_has_nibbles(format);
   alignas(64) UnpackedGroup w[RunGroups][2];
   for (int64_t g = 0; g < groups; g += RunGroups) {
     int64_t run = least(RunGroups, groups - g);
@@ -236,18 +288,47 @@ TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *con
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
         const uint8_t *group = tiles[t] + (g + i) * groupBytes;
-        loadCodes(format, group, 0, w[i][t].codes);
+        if (unpacks)
+          loadCodes(format, group, 0, w[i][t].codes);
         w[i][t].scales = loadScales(format, group, 0);
       }
-    int64_t r = 0;
-    for (; r + Rows <= count; r += Rows) {
-      float *out[] = {acc[0] + 16 * r, acc[1] + 16 * r};
-      addRows<Rows, 2>(format, groups, w[0], g, run, rows + r * rowBytes, out);
+    auto addAll = [&](int64_t r, int64_t end, auto multiply) __attribute__((always_inline)) {
+      for (; r + 4 <= end; r += 4) {
+        float *out[] = {acc[0] + 16 * r, acc[1] + 16 * r};
+        addRows<4>(format, groups, w, g, run, r, rows + r * rowBytes, out, multiply);
+      }
+      for (; r < end; ++r) {
+        float *out[] = {acc[0] + 16 * r, acc[1] + 16 * r};
+        addRows<1>(format, groups, w, g, run, r, rows + r * rowBytes, out, multiply);
+      }
+    };
+#if TK_TILES
+    for (int64_t r = 0; r < count; r += TileRows) {
+      // The last tile reaches back over rows that are done: rows behind the last one aren't read.
+      int64_t first = least(r, count - TileRows);
+      const int64_t parts = tk_has_halves(format) ? 2 : 1;
+      TileSums sums[2 * RunGroups];
+      for (int64_t i = 0; i < run; ++i) {
+        const uint8_t *lines[2];
+        for (int t = 0; t < 2; ++t)
+          lines[t] = unpacks ? (const uint8_t *)w[i][t].codes
+                             : tiles[t] + (g + i) * groupBytes + tk_scale_bytes(format);
+        const char *codes = rows + first * rowBytes + (g + i) * TK_GROUP;
+        if (i % 2)
+          multiplyTiles<1>(format, lines, codes, rowBytes, sums + parts * i);
+        else
+          multiplyTiles<0>(format, lines, codes, rowBytes, sums + parts * i);
+      }
+      addAll(r, least(r + TileRows, count),
+             [&](int64_t row, int64_t i, const auto &x, auto &dots) __attribute__((always_inline)) {
+               takeSums(format, sums + parts * i, row - first, x, g + i, dots);
+             });
     }
-    for (; r < count; ++r) {
-      float *out[] = {acc[0] + 16 * r, acc[1] + 16 * r};
-      addRows<1, 2>(format, groups, w[0], g, run, rows + r * rowBytes, out);
-    }
+#else
+    addAll(0, count,
+           [&](int64_t, int64_t i, const auto &x, auto &dots)
+               __attribute__((always_inline)) { multiplyGroup(format, w[i], x, g + i, dots); });
+#endif
   }
 }
 
@@ -317,6 +398,12 @@ TK_INLINE void dotFloats(int32_t format, int64_t cols, const uint8_t *tile, cons
       dotFloatRows<Block, 1>(format, cols, tile, p, x + r * stride, stride, acc + 16 * r);
   for (; r < count; ++r)
     dotFloatRows<1, Parts>(format, cols, tile, 0, x + r * stride, stride, acc + 16 * r);
+}
+
+// The tile registers that dotTiles needs for up to `count` rows, for as long as the result lives.
+TK_INLINE TileRegisters registersFor(int32_t format, int64_t count) {
+  return TileRegisters(tk_is_quantised(format) && count >= ManyRows,
+                       tk_has_halves(format) ? TK_GROUP / 2 : TK_GROUP);
 }
 
 // acc[t][count][16] of two tiles; with the same acc twice, of one.

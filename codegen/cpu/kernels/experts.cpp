@@ -84,6 +84,7 @@ TK_KERNEL(tk_expert_linear) {
   ExpertPairs pairs = {s, order, order + capacity};
 
   int64_t tokens = countRows(s.rows, env), step = capacity / s.slots;
+  TileRegisters registers = registersFor(s.format, tokens * s.slots);
   for (int64_t first = 0; first < tokens; first += step) {
     sortPairs(pairs, choice, first, least(step, tokens - first));
     // Calls f(expert, first pair, pair count, cost of a tile) for each block.

@@ -150,6 +150,12 @@ TK_INLINE Vec floatOf(IVec v) { return __builtin_bit_cast(Vec, v); }
 TK_INLINE float floatOf(uint32_t v) { return __builtin_bit_cast(float, v); }
 TK_INLINE uint32_t bitsOf(float v) { return __builtin_bit_cast(uint32_t, v); }
 
+// Nearest integers, to even, of numbers below 2^22; of others any.
+TK_INLINE IVec roundToInteger(Vec v) {
+  const float magic = 0x1.8p23f;
+  return bitsOf(v + magic) - (int32_t)bitsOf(magic);
+}
+
 // The sum of all elements, in a fixed order.
 TK_INLINE float sum(Vec v) {
   typedef float V8 __attribute__((ext_vector_type(8)));
@@ -222,12 +228,23 @@ TK_INLINE HalfVec toHalf(Vec v) {
 #endif
 }
 
-// n <= 16 elements stored as `dtype`, as f32; the others read as 0.
-TK_INLINE int64_t elementBytes(int32_t dtype) { return dtype == TENON_F32 ? 4 : 2; }
+TK_INLINE int64_t elementBytes(int32_t dtype) {
+  return dtype == TENON_F32 ? 4 : dtype == TENON_I8 ? 1 : 2;
+}
 
+// n <= 16 elements stored as `dtype`, as f32; the others read as 0.
 TK_INLINE Vec loadElements(int32_t dtype, const char *p, int64_t n = 16) {
   if (dtype == TENON_F32)
     return load((const float *)p, n);
+  if (dtype == TENON_I8) {
+    ByteVec bytes = 0;
+    if (n >= 16)
+      bytes = loadAs<ByteVec>(p);
+    else
+      for (int64_t i = 0; i < n; ++i)
+        bytes[i] = ((const int8_t *)p)[i];
+    return __builtin_convertvector(bytes, Vec);
+  }
   HalfVec h = 0;
   if (n >= 16)
     h = loadAs<HalfVec>(p);
@@ -236,6 +253,7 @@ TK_INLINE Vec loadElements(int32_t dtype, const char *p, int64_t n = 16) {
       h[i] = ((const uint16_t *)p)[i];
   return dtype == TENON_BF16 ? fromBfloat(h) : fromHalf(h);
 }
+// Not int8.
 TK_INLINE void storeElements(int32_t dtype, char *p, Vec v, int64_t n = 16) {
   if (dtype == TENON_F32)
     return store((float *)p, v, n);

@@ -166,6 +166,7 @@ TK_INLINE void forEachTile(const Product &p, int64_t rowCount, int64_t outCols,
     return;
   float *spare = (float *)env->scratch;
   char *rows = env->scratch + tk_spare_row_bytes(p.cols);
+  TileRegisters registers = registersFor(p.format, rowShare.end - rowShare.begin);
   for (int64_t r = rowShare.begin; r < rowShare.end; r += TK_ROW_BLOCK) {
     int64_t count = least(TK_ROW_BLOCK, rowShare.end - r);
     prepareRows(p, r, count, rows, spare);

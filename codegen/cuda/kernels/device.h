@@ -33,6 +33,7 @@
 //   loadWord loadWords2 loadWords4(const void *)      4, 8, 16 bytes, aligned to their size
 //   streamWords4(const void *)                        what is read once and written by nobody
 //   storeWords4(void *, Words4)
+//   prefetchLine(const void *)                        asks for 128 bytes of global memory
 //
 //   copyAsync16(void *shared, const void *global)     16 bytes; they are there for this thread
 //   behind commitCopies()       closes a group of copies     waitCopies, for others behind a

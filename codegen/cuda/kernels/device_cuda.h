@@ -101,6 +101,10 @@ TK_DEVICE void storeWords4(void *p, Words4 v) {
   *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]);
 }
 
+TK_DEVICE void prefetchLine(const void *p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
+}
+
 TK_DEVICE void copyAsync16(void *shared, const void *global) {
   asm volatile(
       "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(uint32_t(__cvta_generic_to_shared(shared))),

@@ -12,9 +12,13 @@
 #define TK_UNROLL
 
 #define TK_SPECIALISE(name, function, Shape, threads, words)                                       \
-  extern "C" __attribute__((visibility("default"))) void name(const tk_args *args) {               \
+  extern "C" {                                                                                     \
+  extern const int32_t name##_threads;                                                             \
+  __attribute__((visibility("default"))) const int32_t name##_threads = threads;                   \
+  __attribute__((visibility("default"))) void name(const tk_args *args) {                          \
     constexpr Shape shape = __builtin_bit_cast(Shape, words);                                      \
     function(shape, *args);                                                                        \
+  }                                                                                                \
   }
 
 extern "C" {
@@ -24,7 +28,7 @@ struct tk_emulated_thread {
   int64_t block_x, block_y, grid_x, grid_y;
   char *shared;
 };
-extern const tk_emulated_thread *tk_emulated_current;
+extern tk_emulated_thread tk_emulated_current;
 
 void tk_emulated_sync();
 void tk_emulated_sync_warp();
@@ -44,13 +48,13 @@ void tk_emulated_mma_uint8(int32_t *c, const uint32_t *a, const uint32_t *b);
 }
 
 namespace tk {
-TK_DEVICE int threadIndex() { return tk_emulated_current->index; }
-TK_DEVICE int threadCount() { return tk_emulated_current->count; }
-TK_DEVICE int64_t blockX() { return tk_emulated_current->block_x; }
-TK_DEVICE int64_t blockY() { return tk_emulated_current->block_y; }
-TK_DEVICE int64_t gridX() { return tk_emulated_current->grid_x; }
-TK_DEVICE int64_t gridY() { return tk_emulated_current->grid_y; }
-TK_DEVICE char *shared() { return tk_emulated_current->shared; }
+TK_DEVICE int threadIndex() { return tk_emulated_current.index; }
+TK_DEVICE int threadCount() { return tk_emulated_current.count; }
+TK_DEVICE int64_t blockX() { return tk_emulated_current.block_x; }
+TK_DEVICE int64_t blockY() { return tk_emulated_current.block_y; }
+TK_DEVICE int64_t gridX() { return tk_emulated_current.grid_x; }
+TK_DEVICE int64_t gridY() { return tk_emulated_current.grid_y; }
+TK_DEVICE char *shared() { return tk_emulated_current.shared; }
 
 TK_DEVICE void sync() { tk_emulated_sync(); }
 TK_DEVICE void syncWarp() { tk_emulated_sync_warp(); }
@@ -134,6 +138,8 @@ TK_DEVICE void storeWords4(void *p, Words4 v) {
     tk_emulated_misaligned(p, sizeof v);
   memcpy(p, &v, sizeof v);
 }
+
+TK_DEVICE void prefetchLine(const void *) {}
 
 TK_DEVICE void copyAsync16(void *shared, const void *global) { tk_emulated_copy(shared, global); }
 TK_DEVICE void commitCopies() { tk_emulated_commit(); }

@@ -11,8 +11,7 @@ template <class F> TK_DEVICE void forEachColumn(int64_t cols, F f) {
     f(c);
 }
 
-template <class Shape, class F>
-TK_DEVICE void mapUnary(const Shape &s, const tk_args &args, F f) {
+template <class Shape, class F> TK_DEVICE void mapUnary(const Shape &s, const tk_args &args, F f) {
   const float *x = (const float *)args.io[0] + blockY() * s.x_stride;
   float *out = (float *)args.io[1] + blockY() * s.out_stride;
   forEachColumn(s.cols, [&](int64_t c) { out[c] = f(x[c]); });

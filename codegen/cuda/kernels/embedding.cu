@@ -32,8 +32,7 @@ TK_DEVICE void tk_embedding(const tk_embedding_shape &s, const tk_args &args) {
                          : s.index == TK_INDEX_TYPES   ? batch.types
                                                        : batch.ids;
   int64_t id = (int64_t)index[tk::blockY()] + s.offset;
-  const char *tile =
-      (const char *)args.io[0] + id / TK_TILE_ROWS * tk_tile_bytes(s.format, s.cols);
+  const char *tile = (const char *)args.io[0] + id / TK_TILE_ROWS * tk_tile_bytes(s.format, s.cols);
   float *out = (float *)args.io[1] + tk::blockY() * s.out_stride;
   int64_t step = tk::gridX() * tk::threadCount();
   for (int64_t c = tk::blockX() * tk::threadCount() + tk::threadIndex(); c < s.cols; c += step)

@@ -113,10 +113,11 @@ TK_DEVICE void multiplyExpert(const tk_expert_linear_shape &s, const ExpertOpera
   int64_t blocks = gridX() / s.experts, expert = blockX() / blocks;
   const int32_t *order = lists.order + lists.starts[expert];
   int64_t rows = lists.counts[expert];
-  const char *prepared = lists.prepared + lists.starts[expert] *
-                                              tk_prepared_bytes(s.format, o.prologue.parts, s.cols);
+  const char *prepared =
+      lists.prepared + lists.starts[expert] * tk_prepared_bytes(s.format, o.prologue.parts, s.cols);
   auto pairs = pairsOf<Gated>(s, o, expert, [=](int64_t row) -> int64_t { return order[row]; });
-  for (int64_t r = blockY() * TK_MANY_ROWS; r < rows; r += gridY() * TK_MANY_ROWS)
+  const int64_t step = tk_many_rows(s.format, 0);
+  for (int64_t r = blockY() * step; r < rows; r += gridY() * step)
     multiplyMany(o.prologue, prepared, r, rows, blockX() % blocks * TK_MANY_PAIRS, pairs);
 }
 

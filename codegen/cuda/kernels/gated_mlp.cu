@@ -29,23 +29,23 @@ TK_DEVICE GatedOperands operandsOf(const tk_gated_mlp_shape &s, const tk_args &a
 TK_DEVICE auto pairsOf(const tk_gated_mlp_shape &s, const GatedOperands &o) {
   int64_t up = s.out_cols; // first row of Wu
   int64_t rows = tk_round_up(2 * up, 16), tileBytes = tk_tile_bytes(s.format, s.cols);
-  return makePairs<true>(
-      (up + 15) / 16,
-      [=](int64_t pair, int g) -> Quarter {
-        int64_t row = 16 * pair + 4 * (g % 4) + (g < 4 ? 0 : up);
-        bool whole = g < 4 || up % 4 == 0;
-        return {o.weight, tileBytes, whole ? least(row, rows - 4) : row, rows, whole};
-      },
-      [=](int64_t row, int64_t pair, int output, float gate, float v) {
-        int64_t c = 16 * pair + output;
-        if (c >= up)
-          return;
-        if (s.bias) {
-          gate += o.bias[c];
-          v += o.bias[up + c];
-        }
-        o.out[row * s.out_stride + c] = activate(s.activation, gate) * v;
-      });
+  return makePairs<true>((up + 15) / 16,
+                         [=](int64_t pair, int g) -> Quarter {
+                           int64_t row = 16 * pair + 4 * (g % 4) + (g < 4 ? 0 : up);
+                           bool whole = g < 4 || up % 4 == 0;
+                           return {o.weight, tileBytes, whole ? least(row, rows - 4) : row, rows,
+                                   whole};
+                         },
+                         [=](int64_t row, int64_t pair, int output, float gate, float v) {
+                           int64_t c = 16 * pair + output;
+                           if (c >= up)
+                             return;
+                           if (s.bias) {
+                             gate += o.bias[c];
+                             v += o.bias[up + c];
+                           }
+                           o.out[row * s.out_stride + c] = activate(s.activation, gate) * v;
+                         });
 }
 
 } // namespace tk
@@ -67,6 +67,6 @@ TK_DEVICE void tk_gated_mlp_few(const tk_gated_mlp_shape &s, const tk_args &args
 
 TK_DEVICE void tk_gated_mlp_many(const tk_gated_mlp_shape &s, const tk_args &args) {
   tk::GatedOperands o = tk::operandsOf(s, args, s.matmul);
-  tk::multiplyMany(o.prologue, args.workspace, tk::blockY() * TK_MANY_ROWS,
+  tk::multiplyMany(o.prologue, args.workspace, tk::blockY() * tk_many_rows(s.format, s.matmul),
                    tk::countRows(s.rows, args), tk::blockX() * TK_MANY_PAIRS, tk::pairsOf(s, o));
 }

@@ -29,23 +29,22 @@ TK_DEVICE LinearOperands operandsOf(const tk_linear_shape &s, const tk_args &arg
 // Pair p is outputs 32p .. 32p + 31. Behind the last tile it is read once more.
 TK_DEVICE auto pairsOf(const tk_linear_shape &s, const LinearOperands &o) {
   int64_t rows = tk_round_up(s.out_cols, 16), tileBytes = tk_tile_bytes(s.format, s.cols);
-  return makePairs<false>(
-      (rows + 31) / 32,
-      [=](int64_t pair, int g) -> Quarter {
-        int64_t row = 32 * pair + 4 * g;
-        return {o.weight, tileBytes, row < rows ? row : row - 16, rows, true};
-      },
-      [=](int64_t row, int64_t pair, int output, float v, float) {
-        int64_t c = 32 * pair + output;
-        if (c >= s.out_cols)
-          return;
-        if (s.bias)
-          v += o.bias[c];
-        v = activate(s.activation, v);
-        if (s.residual)
-          v += o.residual[row * s.residual_stride + c];
-        o.out[row * s.out_stride + c] = v;
-      });
+  return makePairs<false>((rows + 31) / 32,
+                          [=](int64_t pair, int g) -> Quarter {
+                            int64_t row = 32 * pair + 4 * g;
+                            return {o.weight, tileBytes, row < rows ? row : row - 16, rows, true};
+                          },
+                          [=](int64_t row, int64_t pair, int output, float v, float) {
+                            int64_t c = 32 * pair + output;
+                            if (c >= s.out_cols)
+                              return;
+                            if (s.bias)
+                              v += o.bias[c];
+                            v = activate(s.activation, v);
+                            if (s.residual)
+                              v += o.residual[row * s.residual_stride + c];
+                            o.out[row * s.out_stride + c] = v;
+                          });
 }
 
 } // namespace tk
@@ -67,6 +66,6 @@ TK_DEVICE void tk_linear_few(const tk_linear_shape &s, const tk_args &args) {
 
 TK_DEVICE void tk_linear_many(const tk_linear_shape &s, const tk_args &args) {
   tk::LinearOperands o = tk::operandsOf(s, args, s.matmul);
-  tk::multiplyMany(o.prologue, args.workspace, tk::blockY() * TK_MANY_ROWS,
+  tk::multiplyMany(o.prologue, args.workspace, tk::blockY() * tk_many_rows(s.format, s.matmul),
                    tk::countRows(s.rows, args), tk::blockX() * TK_MANY_PAIRS, tk::pairsOf(s, o));
 }

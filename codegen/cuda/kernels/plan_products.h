@@ -32,7 +32,7 @@ static inline int32_t tk_span_threads(int64_t cols, int32_t most) {
 }
 
 static inline int64_t tk_many_shared(int32_t format, int32_t rounded) {
-  return 2 * TK_MANY_ROWS * tk_stage_steps(format) *
+  return 2 * tk_many_rows(format, rounded) * tk_stage_steps(format) *
          tk_step_bytes(format, tk_parts(format, rounded));
 }
 
@@ -45,7 +45,7 @@ static inline int tk_plan_product(const char *const *names, int32_t rows, int32_
   launch.threads = tk_span_threads(cols, 256);
   launch.rows = rows;
   launch.workspace_row_bytes = tk_prepared_bytes(format, tk_parts(format, 0), cols);
-  launch.workspace_bytes = TK_MANY_ROWS * launch.workspace_row_bytes;
+  launch.workspace_bytes = TK_FEW_ROWS * launch.workspace_row_bytes; // the last panels
 
   tk_launch one = launch;
   one.function = names[0];
@@ -69,8 +69,7 @@ static inline int tk_plan_product(const char *const *names, int32_t rows, int32_
   few.function = names[2];
   few.columns = tk_pair_blocks(pairs);
   few.rows_per_block = TK_FEW_ROWS;
-  few.shared_bytes =
-      tk_spans(cols) * (format == TK_F32 ? TK_PANEL_ROWS : TK_FEW_ROWS) * 32 * 4;
+  few.shared_bytes = tk_spans(cols) * (format == TK_F32 ? TK_PANEL_ROWS : TK_FEW_ROWS) * 32 * 4;
   few.least_rows = prepare.least_rows;
   few.most_rows = format == TK_F32 ? 0 : TK_MOST_FEW_ROWS;
   launches[count++] = few;
@@ -81,7 +80,7 @@ static inline int tk_plan_product(const char *const *names, int32_t rows, int32_
   many.function = names[3];
   many.threads = TK_MANY_THREADS;
   many.columns = (int32_t)((pairs + TK_MANY_PAIRS - 1) / TK_MANY_PAIRS);
-  many.rows_per_block = TK_MANY_ROWS;
+  many.rows_per_block = tk_many_rows(format, matmul);
   many.shared_bytes = tk_many_shared(format, matmul);
   many.least_rows = TK_MOST_FEW_ROWS + 1;
   launches[count++] = many;
@@ -105,17 +104,16 @@ static inline int tk_plan_gated_mlp(const tk_gated_mlp_shape &s, int, tk_launch 
 // More tokens than this are sorted by their experts.
 #define TK_MOST_FEW_TOKENS 16
 
-static inline int tk_plan_expert_linear(const tk_expert_linear_shape &s, int,
-                                        tk_launch *launches) {
+static inline int tk_plan_expert_linear(const tk_expert_linear_shape &s, int, tk_launch *launches) {
   int64_t pairs = s.gated ? (s.out_cols + 15) / 16 : (s.out_cols + 31) / 32;
   int64_t row = tk_prepared_bytes(s.format, tk_parts(s.format, 0), s.cols);
   tk_launch launch = {};
   launch.rows = s.rows;
   launch.threads = tk_span_threads(s.cols, 256);
   launch.rows_per_block = 1;
-  // Lists, prepared rows, and the panels of a block that begins with the last row.
+  // Lists, prepared rows, and what each expert leaves of its last panel.
   launch.workspace_bytes = tk_round_up(4 * tk_expert_list_length(s.experts, 0), 256) + 256 +
-                           (s.experts * (TK_PANEL_ROWS - 1) + TK_MANY_ROWS) * row;
+                           s.experts * (TK_PANEL_ROWS - 1) * row;
   launch.workspace_row_bytes = s.slots * (2 * 4 + row);
 
   tk_launch one = launch;
@@ -147,7 +145,7 @@ static inline int tk_plan_expert_linear(const tk_expert_linear_shape &s, int,
   many.function = "tk_expert_linear_many";
   many.threads = TK_MANY_THREADS;
   many.columns = s.experts * (int32_t)((pairs + TK_MANY_PAIRS - 1) / TK_MANY_PAIRS);
-  many.rows_per_block = TK_MANY_ROWS;
+  many.rows_per_block = tk_many_rows(s.format, 0);
   many.shared_bytes = tk_many_shared(s.format, 0);
   many.least_rows = sort.least_rows;
   launches[3] = many;

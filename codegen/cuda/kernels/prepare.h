@@ -224,8 +224,8 @@ TK_DEVICE void prepareSpan(const Prologue &p, NormOfRow n, const float *x, int64
 // Row `row` of the panels of 8 in the workspace.
 TK_DEVICE void prepareRow(const Prologue &p, const float *x, char *panels, int64_t row) {
   NormOfRow n = measureRow(p, x, (float *)shared());
-  char *panel = panels + row / TK_PANEL_ROWS * TK_PANEL_ROWS *
-                             tk_prepared_bytes(p.format, p.parts, p.cols);
+  char *panel =
+      panels + row / TK_PANEL_ROWS * TK_PANEL_ROWS * tk_prepared_bytes(p.format, p.parts, p.cols);
   forEachSpan(p.cols, [&](int64_t span) {
     prepareSpan<TK_PANEL_ROWS>(p, n, x, span, panel, int(row % TK_PANEL_ROWS));
   });

@@ -1,13 +1,14 @@
 // Products of prepared rows with pairs of tiles, in three shapes:
 //
 //   one    one row: the block prepares it in shared memory. Its warps share the spans of K
-//   few    up to 32 rows, prepared in the workspace. The same
-//   many   a block has 4 pairs (128 outputs) and 64 rows, which pass through shared memory; a warp
-//          has one pair and half of the rows, and all of K
+//   few    up to 16 rows, prepared in the workspace. The same
+//   many   a block has 4 pairs (128 outputs) and 64 or 128 rows, which pass through shared memory;
+//   a
+//          warp has one pair and half of the rows, and all of K
 //
-//              K: span 0   span 1   ...                        rows 0-31    rows 32-63
-//   pair      [ warp 0 | warp 1 | ... ] ─▶ Σ in order    pair 0   warp 0       warp 1
-//                                                        pair 1   warp 2       warp 3   ...
+//              K: span 0   span 1   ...                        half of rows    others
+//   pair      [ warp 0 | warp 1 | ... ] ─▶ Σ in order    pair 0   warp 0          warp 1
+//                                                        pair 1   warp 2          warp 3   ...
 //
 // What a pair is, and what becomes of its results, is the caller's (`Pairs`).
 #ifndef TENON_CODEGEN_CUDA_KERNELS_PRODUCT_H
@@ -35,7 +36,9 @@ TK_DEVICE Pairs<Gated, QuarterOf, Store> makePairs(int64_t count, QuarterOf quar
 template <int Rows, int Panels>
 TK_DEVICE void addSpan(const Prologue &p, const Quarter &q, int64_t span, Panel panel,
                        Sums<Panels> &sums) {
-  const int64_t first = span * tk_span_steps(p.cols), end = tk_span_end(p.cols, span);
+  const int64_t first = span * tk_span_steps(p.cols);
+  const int64_t end =
+      tk_spans_equal(p.cols) ? first + tk_span_steps(p.cols) : tk_span_end(p.cols, span);
   const int64_t bytes = tk_step_bytes(p.format, p.parts) * Rows;
   auto at = [&](int64_t step) -> Panel { return {panel.step + step * bytes, panel.stride}; };
   if (tk_is_quantised(p.format)) {
@@ -73,6 +76,18 @@ TK_DEVICE void addSpan(const Prologue &p, const Quarter &q, int64_t span, Panel 
           addHalves<Rows, Panels>(p.format, p.parts, w[i], at(s + i), sums);
     }
   }
+}
+
+// Asks for the weights of this warp's spans, so that they are on their way while the block still
+// prepares what they are multiplied with.
+TK_DEVICE void prefetchSpans(const Prologue &p, const Quarter &q) {
+  const char *tile = q.matrix + q.row / 16 * q.tileBytes;
+  int64_t spanBytes = q.tileBytes / tk_steps(p.cols) * tk_span_steps(p.cols);
+  forEachSpan(p.cols, [&](int64_t span) {
+    int64_t first = span * spanBytes, end = least(first + spanBytes, q.tileBytes);
+    for (int64_t at = first + lane() % 16 * 128; at < end; at += 16 * 128)
+      prefetchLine(tile + at);
+  });
 }
 
 // What undoes a span's factor of row `at` of a panel.
@@ -127,14 +142,17 @@ TK_DEVICE void foldSums(const Prologue &p, const float *space, int spaceRows, in
 
 // ── one row ────────────────────────────────────────────────────────────────────────────────────
 
-// Row `row` at x, times pairs firstPair, firstPair + step ... Shared memory: the row; [2][spans][32]
-// sums, of which pairs use one half and the other by turns; two floats for each span.
+// Row `row` at x, times pairs firstPair, firstPair + step ... Shared memory: the row;
+// [2][spans][32] sums, of which pairs use one half and the other by turns; two floats for each
+// span.
 template <class P>
 TK_DEVICE void multiplyOne(const Prologue &p, const float *x, int64_t row, int64_t firstPair,
                            int64_t step, const P &pairs) {
   const int64_t spans = tk_spans(p.cols);
   const Panel panel = {shared(), 0};
   float *space = (float *)(shared() + tk_prepared_bytes(p.format, p.parts, p.cols));
+  if (firstPair < pairs.count)
+    prefetchSpans(p, pairs.quarter(firstPair, lane() / 16 * 4));
   NormOfRow n = measureRow(p, x, space + 2 * 32 * spans);
   forEachSpan(p.cols, [&](int64_t span) { prepareSpan<1>(p, n, x, span, shared(), 0); });
   syncWarp(); // a warp reads its own spans only
@@ -185,8 +203,6 @@ TK_DEVICE void multiplyFew(const Prologue &p, const char *prepared, int64_t rows
       multiplyPanels<1>(p, prepared, r, rows, pairs);
   else if (count <= TK_PANEL_ROWS)
     multiplyPanels<1>(p, prepared, first, rows, pairs);
-  else if (count <= 2 * TK_PANEL_ROWS)
-    multiplyPanels<2>(p, prepared, first, rows, pairs);
   else
     multiplyPanels<TK_FEW_ROWS / TK_PANEL_ROWS>(p, prepared, first, rows, pairs);
 }
@@ -207,12 +223,11 @@ TK_DEVICE void copyStage(const Prologue &p, const char *prepared, int64_t panels
   }
 }
 
-// Rows first .. first + TK_MANY_ROWS - 1, as far as there are `rows`, times pairs firstPair ..
+// Rows firstRow .. firstRow + 16 · Panels - 1, as far as there are `rows`, times pairs firstPair ..
 // firstPair + TK_MANY_PAIRS - 1. Shared memory: two stages.
-template <class P>
-TK_DEVICE void multiplyMany(const Prologue &p, const char *prepared, int64_t firstRow, int64_t rows,
-                            int64_t firstPair, const P &pairs) {
-  constexpr int Panels = TK_MANY_ROWS / TK_PANEL_ROWS / 2; // of a warp
+template <int Panels, class P>
+TK_DEVICE void multiplyBlock(const Prologue &p, const char *prepared, int64_t firstRow,
+                             int64_t rows, int64_t firstPair, const P &pairs) {
   const int g = lane() / 4, t = lane() % 4, half = warp() % 2;
   const int64_t bytes = tk_step_bytes(p.format, p.parts) * TK_PANEL_ROWS;
   const int64_t panelBytes = TK_PANEL_ROWS * tk_prepared_bytes(p.format, p.parts, p.cols);
@@ -220,13 +235,40 @@ TK_DEVICE void multiplyMany(const Prologue &p, const char *prepared, int64_t fir
   const int64_t steps = tk_steps(p.cols), spanSteps = tk_span_steps(p.cols);
   const char *block = prepared + firstRow / TK_PANEL_ROWS * panelBytes;
   const int64_t panels =
-      (least((int64_t)TK_MANY_ROWS, rows - firstRow) + TK_PANEL_ROWS - 1) / TK_PANEL_ROWS;
+      (least(int64_t(2 * Panels * TK_PANEL_ROWS), rows - firstRow) + TK_PANEL_ROWS - 1) /
+      TK_PANEL_ROWS;
   const int64_t pair = least(firstPair + warp() / 2, pairs.count - 1);
   const Quarter q = pairs.quarter(pair, g);
+  // Rounded activations come with no promise about the order of sums: one sum is enough.
+  const bool inOrder = tk_is_quantised(p.format) || p.parts > 1;
 
   Sums<Panels> sums, total;
   clear(sums);
   clear(total);
+  // Behind the last step of a span: its sums go to the total, or, of f16, to the next one's scale.
+  auto endSpan = [&](int64_t span) {
+    if (!inOrder && p.format != TK_F16)
+      return;
+    TK_UNROLL
+    for (int k = 0; k < Panels; ++k) {
+      if (half * Panels + k >= panels)
+        break;
+      const char *panel = block + (half * Panels + k) * panelBytes;
+      TK_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        float factor = unscale<TK_PANEL_ROWS>(p, panel, span, 2 * t + e);
+        if (!inOrder && span + 1 < tk_spans(p.cols))
+          factor /= unscale<TK_PANEL_ROWS>(p, panel, span + 1, 2 * t + e);
+        TK_UNROLL
+        for (int j = 0; j < 4; ++j) {
+          float &sum = sums.c[k][j / 2][j % 2 * 2 + e];
+          if (inOrder)
+            total.c[k][j / 2][j % 2 * 2 + e] += sum * factor;
+          sum = inOrder ? 0 : sum * factor;
+        }
+      }
+    }
+  };
   CodesOfStep codes, nextCodes;
   HalvesOfStep halves, nextHalves;
   auto load = [&](int64_t step) {
@@ -240,7 +282,7 @@ TK_DEVICE void multiplyMany(const Prologue &p, const char *prepared, int64_t fir
   copyStage(p, block, panels, 0, shared());
   commitCopies();
   load(0);
-  int64_t span = 0, spanEnd = spanSteps;
+  int64_t span = 0, spanEnd = least(spanSteps, steps);
   for (int64_t first = 0, turn = 0; first < steps; first += stageSteps, turn ^= 1) {
     char *stage = shared() + turn * 2 * Panels * run;
     waitCopies(0);
@@ -256,24 +298,10 @@ TK_DEVICE void multiplyMany(const Prologue &p, const char *prepared, int64_t fir
         addCodes<TK_PANEL_ROWS, Panels>(p.format, codes, panel, sums);
       else
         addHalves<TK_PANEL_ROWS, Panels>(p.format, p.parts, halves, panel, sums);
-      if (first + i + 1 < spanEnd && first + i + 1 < steps)
-        continue;
-      TK_UNROLL
-      for (int k = 0; k < Panels; ++k) {
-        if (half * Panels + k >= panels)
-          break;
-        TK_UNROLL
-        for (int e = 0; e < 2; ++e) {
-          float factor = unscale<TK_PANEL_ROWS>(p, block + (half * Panels + k) * panelBytes, span,
-                                                2 * t + e);
-          TK_UNROLL
-          for (int j = 0; j < 4; ++j)
-            total.c[k][j / 2][j % 2 * 2 + e] += sums.c[k][j / 2][j % 2 * 2 + e] * factor;
-        }
+      if (first + i + 1 == spanEnd) {
+        endSpan(span++);
+        spanEnd = least(spanEnd + spanSteps, steps);
       }
-      clear(sums);
-      ++span;
-      spanEnd += spanSteps;
     }
   }
   // The shared memory may be another product's from here on.
@@ -286,7 +314,7 @@ TK_DEVICE void multiplyMany(const Prologue &p, const char *prepared, int64_t fir
     for (int j = 0; j < 4; ++j) {
       TK_UNROLL
       for (int e = 0; e < 2; ++e) {
-        float v = total.c[k][j / 2][j % 2 * 2 + e];
+        float v = (inOrder ? total : sums).c[k][j / 2][j % 2 * 2 + e];
         float up = P::Gated ? shuffleXor(v, 16) : 0; // g + 4
         int64_t row = firstRow + (half * Panels + k) * TK_PANEL_ROWS + 2 * t + e;
         if (mine && row < rows && (!P::Gated || g < 4))
@@ -294,6 +322,15 @@ TK_DEVICE void multiplyMany(const Prologue &p, const char *prepared, int64_t fir
       }
     }
   }
+}
+
+template <class P>
+TK_DEVICE void multiplyMany(const Prologue &p, const char *prepared, int64_t firstRow, int64_t rows,
+                            int64_t firstPair, const P &pairs) {
+  if (tk_many_rows(p.format, p.parts == 1) == 128)
+    multiplyBlock<8>(p, prepared, firstRow, rows, firstPair, pairs);
+  else
+    multiplyBlock<4>(p, prepared, firstRow, rows, firstPair, pairs);
 }
 
 } // namespace tk

@@ -1,8 +1,8 @@
 // How a product x · Wᵀ is cut, in numbers that its kernels and their plans share. Plain C++.
 //
 // Columns are taken in steps of 32, one group of a quantised format. A span is a run of steps that
-// one warp adds up from first to last, and a result is the sum of its spans, from first to last: whoever computes a
-// row, and beside whom, gets the same bits.
+// one warp adds up from first to last, and a result is the sum of its spans, from first to last:
+// whoever computes a row, and beside whom, gets the same bits.
 //
 //   K   [ step step step | step step step | ... ]      up to 16 spans
 //         span 0           span 1
@@ -26,12 +26,14 @@
 #define TK_PANEL_ROWS 8
 
 // Rows of a block of tk_..._few.
-#define TK_FEW_ROWS 32
+#define TK_FEW_ROWS 16
 
-// The work of a block of tk_..._many: 4 pairs of tiles, 8 panels.
+// The work of a block of tk_..._many: 4 pairs of tiles, 8 or 16 panels.
 #define TK_MANY_PAIRS 4
-#define TK_MANY_ROWS 64
 #define TK_MANY_THREADS 256
+static inline int32_t tk_many_rows(int32_t format, int32_t rounded) {
+  return rounded && !tk_is_quantised(format) ? 128 : 64;
+}
 
 // More rows than this are many.
 #define TK_MOST_FEW_ROWS 64
@@ -58,6 +60,7 @@ static inline int64_t tk_span_end(int64_t cols, int64_t span) {
   int64_t end = (span + 1) * tk_span_steps(cols), steps = tk_steps(cols);
   return end < steps ? end : steps;
 }
+static inline int tk_spans_equal(int64_t cols) { return tk_steps(cols) % tk_span_steps(cols) == 0; }
 
 // Floats beside the codes of a row's step.
 static inline int64_t tk_step_numbers(int32_t format) { return format == TK_U4MG16 ? 4 : 2; }

@@ -76,7 +76,7 @@ template <int Panels> TK_DEVICE void clear(Sums<Panels> &sums) {
 
 // A lane's part of a step as it is stored.
 struct CodesOfStep {
-  Words4 codes[2];   // nibbles: the first only
+  Words4 codes[2];      // nibbles: the first only
   uint32_t scale[2][4]; // of each half: 4 × f32, or 4 × f16 scales and 4 × f16 minima
 };
 
@@ -125,6 +125,26 @@ TK_DEVICE float minimumOf(const CodesOfStep &w, int half, int i) {
 constexpr float WholeNumbers = 12582912; // 1.5 · 2^23
 constexpr int32_t WholeNumberBits = 0x4b400000;
 
+template <int Rows>
+TK_DEVICE void loadNumbers(int32_t format, const char *from, float (&x)[Rows][4]) {
+  if (tk_step_numbers(format) == 4) {
+    TK_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      Words2 low = loadWords2(from + 16 * r), high = loadWords2(from + 16 * r + 8);
+      x[r][0] = bitsToFloat(low.w[0]), x[r][1] = bitsToFloat(low.w[1]);
+      x[r][2] = bitsToFloat(high.w[0]);
+    }
+  } else if (Rows == 1) {
+    Words2 v = loadWords2(from);
+    x[0][0] = bitsToFloat(v.w[0]), x[0][1] = bitsToFloat(v.w[1]);
+  } else {
+    Words4 v = loadWords4(from);
+    TK_UNROLL
+    for (int r = 0; r < Rows; ++r)
+      x[r][0] = bitsToFloat(v.w[2 * r]), x[r][1] = bitsToFloat(v.w[2 * r + 1]);
+  }
+}
+
 // sums + the products of one step, for panels of Rows rows. All integer dots of a group are exact.
 template <int Rows, int Panels>
 TK_DEVICE void addCodes(int32_t format, const CodesOfStep &w, Panel panel, Sums<Panels> &sums) {
@@ -151,7 +171,8 @@ TK_DEVICE void addCodes(int32_t format, const CodesOfStep &w, Panel panel, Sums<
   for (int p = 0; p < Panels; ++p) {
     const char *step = panel.step + p * panel.stride;
     Words2 codes = loadWords2(step + (Rows == 1 ? 0 : g) * TK_GROUP + 8 * t);
-    const float *x = (const float *)(step + Rows * TK_GROUP) + (Rows == 1 ? 0 : 2 * t) * numbers;
+    float x[Each][4]; // the numbers of rows 2t and 2t + 1
+    loadNumbers<Each>(format, step + Rows * TK_GROUP + (Rows == 1 ? 0 : 2 * t) * 4 * numbers, x);
     TK_UNROLL
     for (int m = 0; m < 2; ++m) {
       // Columns 0 .. 15 are those of lanes with t < 2.
@@ -172,7 +193,7 @@ TK_DEVICE void addCodes(int32_t format, const CodesOfStep &w, Panel panel, Sums<
         TK_UNROLL
         for (int e = 0; e < Each; ++e) {
           float &sum = sums.c[p][m][2 * i + e];
-          const float *of = x + e * numbers;
+          const float *of = x[e];
           TK_UNROLL
           for (int h = 0; h < 2; ++h) {
             if (h == 1 && !halves)
@@ -265,8 +286,7 @@ TK_DEVICE void addFloats(int64_t cols, const Quarter &q, int64_t step, const cha
 }
 
 // Adds up the lanes' columns; each lane keeps the rows that are its own.
-template <int Rows>
-TK_DEVICE void joinColumns(const OwnSums<Rows> &own, float (&c)[2][4]) {
+template <int Rows> TK_DEVICE void joinColumns(const OwnSums<Rows> &own, float (&c)[2][4]) {
   const int t = lane() % 4;
   TK_UNROLL
   for (int j = 0; j < 4; ++j) {

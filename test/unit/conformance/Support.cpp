@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <sstream>
@@ -91,6 +92,9 @@ std::string compile(const std::string &model, const Arguments &options) {
   if (std::find(options.begin(), options.end(), "cuda") != options.end()) {
     arguments.insert(arguments.end(), {"--mcpu", "emulator"});
     setenv("TENON_CUDA_DRIVER", TENON_EMULATED_DRIVER, 1);
+    // With this instrumentation the emulator sees every access, and so finds data races.
+    setenv("TENON_EMULATOR_FLAGS", "-fsanitize=thread --param=tsan-instrument-func-entry-exit=0",
+           1);
   }
   const Result result = run(compiler, arguments);
   EXPECT_EQ(result.code, 0) << result.err;
@@ -213,6 +217,17 @@ Difference compare(const std::vector<double> &values, const std::vector<double> 
   return {max, std::sqrt(squares / static_cast<double>(values.size()))};
 }
 
+double medianRowError(const std::vector<double> &values, const std::vector<double> &golden,
+                      int64_t rows) {
+  if (values.size() != golden.size())
+    return std::numeric_limits<double>::infinity();
+  std::vector<double> errors;
+  for (int64_t i = 0; i < rows; ++i)
+    errors.push_back(compare(slice(values, i, rows), slice(golden, i, rows)).rms);
+  std::nth_element(errors.begin(), errors.begin() + rows / 2, errors.end());
+  return errors[rows / 2];
+}
+
 double rms(const std::vector<double> &values) {
   double squares = 0;
   for (double value : values)
@@ -253,6 +268,12 @@ std::string join(const std::vector<int64_t> &ids) {
   for (int64_t id : ids)
     text += (text.empty() ? "" : ",") + std::to_string(id);
   return text;
+}
+
+bool choosesExperts(const std::string &model) {
+  const nlohmann::json config = readJson(folderOf(model) + "/config.json");
+  return config.contains("num_local_experts") || config.contains("num_experts") ||
+         config.contains("n_routed_experts");
 }
 
 } // namespace conformance

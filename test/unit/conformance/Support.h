@@ -78,8 +78,16 @@ struct Difference {
   double max, rms; // infinite where the sizes differ or a value is not finite
 };
 Difference compare(const std::vector<double> &values, const std::vector<double> &golden);
+// The error (rms) of the row in the middle, of rows by their error: where a model chooses experts a
+// close choice may fall otherwise, and then its row is another altogether.
+double medianRowError(const std::vector<double> &values, const std::vector<double> &golden,
+                      int64_t rows);
 double rms(const std::vector<double> &values);
 double deviation(std::vector<double> values); // from their mean
+
+// Whether a model sends tokens to experts. Where numbers are rounded a close choice falls
+// otherwise, and then its row, and those that attend to it, are others altogether.
+bool choosesExperts(const std::string &model);
 
 // Of all hidden states, in units of max(1, rms of the layer's output); `side` is "enc_" or "dec_"
 // in models that have both.

@@ -32,6 +32,9 @@ tk_attention_shape attentionShape(const Heads &h, int32_t dtype = TENON_F32) {
 
 class AttentionTest : public KernelTest {
 protected:
+  // CUDA kernels do not read an int8 cache.
+  bool caches(int32_t dtype) const { return dtype != TENON_I8 || !level().emulated; }
+
   // A cache with the first lengths[s] rows of each sequence's k and v; whatever was not written is
   // NaN.
   std::vector<char> fill(const Heads &h, int32_t dtype, std::vector<int32_t> lengths,
@@ -319,7 +322,9 @@ TEST_P(AttentionTest, RaggedPrefill) {
 TEST_P(AttentionTest, NarrowValues) {
   for (auto [dim, width] : {std::pair{28, 20}, {96, 64}, {40, 40}})
     for (int decode : {0, 1})
-      for (int32_t dtype : {TENON_F32, TENON_BF16}) {
+      for (int32_t dtype : {TENON_F32, TENON_BF16, TENON_I8}) {
+        if (!caches(dtype))
+          continue;
         SCOPED_TRACE(dim);
         Heads h = {6, 1, dim};
         Ragged ragged(h, decode ? std::vector<int32_t>{1, 1} : std::vector<int32_t>{70, 9},
@@ -350,11 +355,16 @@ TEST_P(AttentionTest, NarrowValues) {
         runKernel(level().tk_kv_append, &append, {ragged.k.data(), inKeys.data()}, history, 2);
 
         std::vector<float> first = attend(shape, batch, ragged.q, apart, 2);
-        expectNear(first, want, dtype == TENON_F32 ? 1e-5 : 6e-2);
+        const double tolerance = dtype == TENON_F32 ? 1e-5 : dtype == TENON_BF16 ? 6e-2 : 0.15;
+        expectNear(first, want, tolerance);
         shape.values_in_keys = 1;
         for (int context : {0, 800}) {
           shape.context = context;
-          EXPECT_EQ(attend(shape, batch, ragged.q, inKeys, 3), first);
+          std::vector<float> second = attend(shape, batch, ragged.q, inKeys, 3);
+          if (dtype != TENON_I8) // whose groups and sums are others
+            EXPECT_EQ(second, first);
+          else
+            expectNear(second, want, tolerance);
         }
       }
 }
@@ -487,15 +497,23 @@ TEST_P(AttentionTest, ScoreBias) {
 }
 
 TEST_P(AttentionTest, SmallCacheElements) {
-  // Inputs that bf16 and f16 hold exactly: with bf16 instructions probabilities are rounded,
-  // nothing else is; by tensor cores those of prefill are rounded to either.
-  double half = level().name == std::string("cuda") ? 1e-3 : 1e-5;
-  for (auto [dtype, tolerance] : {std::pair{TENON_BF16, 1e-2}, {TENON_F16, half}}) {
+  // Inputs that the cache holds exactly: with bf16 instructions probabilities are rounded, nothing
+  // else is; by tensor cores those of prefill are rounded to either. In int8 each group has a
+  // largest element of 127 sixteenths.
+  double half = level().emulated ? 1e-3 : 1e-5;
+  for (auto [dtype, tolerance] :
+       {std::pair{TENON_BF16, 1e-2}, {TENON_F16, half}, {TENON_I8, 3e-2}}) {
+    if (!caches(dtype))
+      continue;
     for (const Heads &h : oddHeads) {
       Ragged ragged(h, {1, 70}, {300, 63});
       for (std::vector<float> *values : {&ragged.q, &ragged.k, &ragged.v})
-        for (float &x : *values)
+        for (size_t i = 0; i < values->size(); ++i) {
+          float &x = (*values)[i];
           x = std::nearbyint(x * 16) / 16;
+          if (dtype == TENON_I8 && values != &ragged.q && i % h.dim % TENON_CACHE_GROUP == 5)
+            x = std::copysign(127.0f / 16, x);
+        }
       Batch batch(ragged.counts, ragged.cached);
       std::vector<char> pool = fill(h, dtype, ragged.lengths, ragged.k, ragged.v, batch);
       tk_attention_shape shape = attentionShape(h, dtype);
@@ -510,9 +528,97 @@ TEST_P(AttentionTest, SmallCacheElements) {
       std::vector<double> lastWant(want.begin(), want.begin() + h.width());
       lastWant.insert(lastWant.end(), want.end() - h.width(), want.end());
       shape.decode = 1;
-      expectNear(attend(shape, lastBatch, q, pool, 2), lastWant, tolerance);
+      shape.context = 400;
+      std::vector<float> one = attend(shape, lastBatch, q, pool, 1);
+      expectNear(one, lastWant, tolerance);
+      EXPECT_EQ(attend(shape, lastBatch, q, pool, 3), one);
     }
   }
+}
+
+// Each 32 elements, and what is left of a row, have a scale; codes are the nearest multiples of it.
+// Keys lie by element, values by position.
+TEST_P(AttentionTest, QuantisedRows) {
+  const float step = 3.0f / 256; // bf16 holds it
+  Heads h = {2, 2, 40};
+  std::vector<float> k = randomFloats(3 * h.kvWidth(), 1), v(k.size());
+  k[0] = 127 * step;  // the largest of its group
+  k[1] = 2.5f * step; // a tie
+  k[2] = -3.49f * step;
+  for (int i = 0; i < 32; ++i)
+    k[i] = i < 3 ? k[i] : step * float(i - 16);
+  v[3] = NAN;
+  v[40] = -INFINITY;
+  v[80] = 1e-38f;
+  Batch batch(3);
+  if (!caches(TENON_I8))
+    GTEST_SKIP();
+  std::vector<char> pool = fill(h, TENON_I8, {3}, k, v, batch);
+  const int64_t block = batch.blockTable[0], blocks = batch.blocks();
+  const int64_t bytes = TENON_BLOCK_TOKENS * (40 + 2 * 2);
+  auto at = [&](bool values, int head) {
+    return pool.data() + ((values * h.kvHeads + head) * blocks + block) * bytes;
+  };
+  auto code = [&](bool values, int head, int slot, int d) {
+    const char *codes = at(values, head) + 2 * 2 * TENON_BLOCK_TOKENS;
+    return int(int8_t(codes[values ? slot * 40 + d : d * TENON_BLOCK_TOKENS + slot]));
+  };
+  auto scale = [&](bool values, int head, int slot, int d) {
+    uint16_t bits;
+    std::memcpy(&bits, at(values, head) + d / 32 * 32 + 2 * slot, 2);
+    uint32_t wide = uint32_t(bits) << 16;
+    float result;
+    std::memcpy(&result, &wide, 4);
+    return result;
+  };
+
+  EXPECT_EQ(scale(false, 0, 0, 0), step);
+  EXPECT_EQ(code(false, 0, 0, 0), 127);
+  EXPECT_EQ(code(false, 0, 0, 1), 2);
+  EXPECT_EQ(code(false, 0, 0, 2), -3);
+  for (int i = 3; i < 32; ++i)
+    EXPECT_EQ(code(false, 0, 0, i), i - 16);
+  for (int slot = 0; slot < 3; ++slot)
+    for (int head = 0; head < 2; ++head)
+      for (int d = 0; d < 40; ++d) {
+        float unit = scale(false, head, slot, d), x = k[(slot * 2 + head) * 40 + d];
+        EXPECT_LE(std::abs(float(code(false, head, slot, d)) * unit - x), unit * 0.5001f);
+      }
+  EXPECT_TRUE(std::isnan(scale(true, 0, 0, 0)));
+  EXPECT_EQ(scale(true, 0, 0, 32), 0);
+  EXPECT_EQ(scale(true, 1, 0, 0), INFINITY);
+  EXPECT_EQ(code(true, 0, 1, 0), 0);  // too small for a scale
+  EXPECT_EQ(code(true, 1, 2, 39), 0); // zeros
+  // Nothing else was written.
+  int64_t written = 0;
+  for (bool values : {false, true})
+    for (int head = 0; head < 2; ++head)
+      for (int64_t i = 0; i < bytes; ++i)
+        if (at(values, head)[i] != char(0xff)) {
+          EXPECT_TRUE(i < 64 ? i % 32 < 6 : values ? i - 64 < 3 * 40 : i % 16 < 3) << i;
+        }
+  for (char byte : pool)
+    written += byte != char(0xff);
+  EXPECT_LE(written, 3 * 4 * 44);
+}
+
+TEST_P(AttentionTest, NotANumberStaysOne) {
+  for (int32_t dtype : {TENON_F32, TENON_BF16, TENON_I8})
+    for (int decode : {0, 1}) {
+      if (!caches(dtype))
+        continue;
+      Heads h = {4, 2, 24};
+      Ragged ragged(h, {1}, {40});
+      ragged.k[7 * h.kvWidth() + 3] = NAN;              // head 0
+      ragged.v[9 * h.kvWidth() + h.dim + 3] = INFINITY; // head 1
+      Batch batch(ragged.counts, ragged.cached);
+      std::vector<char> pool = fill(h, dtype, ragged.lengths, ragged.k, ragged.v, batch);
+      tk_attention_shape shape = attentionShape(h, dtype);
+      shape.decode = decode;
+      std::vector<float> out = attend(shape, batch, ragged.q, pool);
+      EXPECT_FALSE(std::isfinite(out[3])) << dtype;
+      EXPECT_FALSE(std::isfinite(out[3 * h.dim + 3])) << dtype;
+    }
 }
 
 TEST_P(AttentionTest, WhatIsOutOfSightMayBeAnything) {
@@ -525,7 +631,9 @@ TEST_P(AttentionTest, WhatIsOutOfSightMayBeAnything) {
   std::fill_n(poisoned.k.begin(), hidden, NAN);
   std::fill_n(poisoned.v.begin(), hidden, NAN);
   Batch batch(ragged.counts, ragged.cached);
-  for (int32_t dtype : {TENON_F32, TENON_BF16, TENON_F16}) {
+  for (int32_t dtype : {TENON_F32, TENON_BF16, TENON_F16, TENON_I8}) {
+    if (!caches(dtype))
+      continue;
     std::vector<char> pool = fill(h, dtype, ragged.lengths, ragged.k, ragged.v, batch);
     std::vector<char> other = fill(h, dtype, ragged.lengths, poisoned.k, poisoned.v, batch);
     tk_attention_shape shape = attentionShape(h, dtype);
@@ -540,7 +648,10 @@ TEST_P(AttentionTest, WhatIsOutOfSightMayBeAnything) {
 TEST_P(AttentionTest, RopeAttentionIsItsParts) {
   for (auto [dtype, style] : {std::pair{TENON_F32, TK_ROPE_HALF},
                               {TENON_BF16, TK_ROPE_INTERLEAVED},
-                              {TENON_F16, TK_ROPE_HALF}}) {
+                              {TENON_F16, TK_ROPE_HALF},
+                              {TENON_I8, TK_ROPE_INTERLEAVED}}) {
+    if (!caches(dtype))
+      continue;
     for (Heads h : {Heads{9, 3, 24}, Heads{4, 4, 64}, Heads{12, 1, 10}}) {
       int32_t rotary = h.dim / 4 * 2, width = h.width() + 2 * h.kvWidth();
       std::vector<int32_t> cached = {0, 16, 300, 31, 511};

@@ -1,5 +1,5 @@
-// The CUDA kernels as a level of KernelTest: each tk_ function asks its plan and runs the launches on
-// the emulator (test/emulator).
+// The CUDA kernels as a level of KernelTest: each tk_ function asks its plan and runs the launches
+// on the emulator (test/emulator).
 #ifndef TENON_TEST_KERNELS_CUDAKERNELS_H
 #define TENON_TEST_KERNELS_CUDAKERNELS_H
 

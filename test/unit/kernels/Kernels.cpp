@@ -1,5 +1,6 @@
 #include "Kernels.h"
 #include "CudaKernels.h"
+#include "Tiles.h"
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
@@ -11,7 +12,8 @@
 #include <thread>
 
 #define DECLARE(kernel)                                                                            \
-  extern "C" tenon_kernel kernel##_generic, kernel##_avx2, kernel##_avx512, kernel##_avx512bf16;
+  extern "C" tenon_kernel kernel##_generic, kernel##_avx2, kernel##_avx512, kernel##_avx512bf16,   \
+      kernel##_amx;
 TENON_FOR_EACH_KERNEL(DECLARE)
 #undef DECLARE
 
@@ -22,13 +24,17 @@ const std::vector<Level> &availableLevels() {
 #define AVX2(kernel) kernel##_avx2,
 #define AVX512(kernel) kernel##_avx512,
 #define AVX512BF16(kernel) kernel##_avx512bf16,
+#define AMX(kernel) kernel##_amx,
     result.push_back({"generic", false, TENON_FOR_EACH_KERNEL(GENERIC)});
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
       result.push_back({"avx2", false, TENON_FOR_EACH_KERNEL(AVX2)});
     if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw"))
       result.push_back({"avx512", false, TENON_FOR_EACH_KERNEL(AVX512)});
-    if (__builtin_cpu_supports("avx512bf16"))
+    if (__builtin_cpu_supports("avx512bf16")) {
+      enableTiles();
       result.push_back({"avx512bf16", false, TENON_FOR_EACH_KERNEL(AVX512BF16)});
+      result.push_back({"amx", false, TENON_FOR_EACH_KERNEL(AMX)});
+    }
     result.push_back(emulatedCudaLevel());
     return result;
   }();

@@ -49,7 +49,7 @@ struct Level {
 };
 inline void PrintTo(const Level &level, std::ostream *out) { *out << level.name; }
 
-// The levels that this CPU has.
+// The levels that this CPU has, the best last. "amx" is among them on every CPU with AVX512-BF16.
 const std::vector<Level> &availableLevels();
 
 // A test that runs once for each level: `level()` has the kernels.

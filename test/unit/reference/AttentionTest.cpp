@@ -47,7 +47,7 @@ std::string replaceAll(std::string text, const std::string &what, const std::str
 }
 
 class CacheTest : public testing::TestWithParam<const char *> {};
-INSTANTIATE_TEST_SUITE_P(, CacheTest, testing::Values("f32", "bf16", "f16"),
+INSTANTIATE_TEST_SUITE_P(, CacheTest, testing::Values("f32", "bf16", "f16", "i8"),
                          [](auto &info) { return info.param; });
 
 TEST(Attention, Tokens) {
@@ -105,28 +105,64 @@ TEST_P(CacheTest, Append) {
 
   for (int t = 0; t < 25; ++t)
     for (int half : {0, 1})
-      for (int i = 0; i < 16; ++i)
-        ASSERT_EQ(cache.at(half, batch.sequenceOf[t], batch.positions[t], i / dim, i % dim),
-                  cache.round((half ? value : key).at(t, i)));
+      for (int i = 0; i < 16; ++i) {
+        double got = cache.at(half, batch.sequenceOf[t], batch.positions[t], i / dim, i % dim);
+        double wanted = cache.stored(half ? value : key, t, i / dim, i % dim);
+        if (std::isfinite(wanted))
+          ASSERT_EQ(got, wanted);
+        else // an infinity in int8 spoils its group, one way or another
+          ASSERT_FALSE(std::isfinite(got));
+      }
   int64_t changed = 0, elementBytes = GetParam() == std::string("f32") ? 4 : 2;
   for (size_t i = 0; i < before.size(); i += elementBytes)
     changed += !std::equal(&before[i], &before[i] + elementBytes, &cache.bytes[i]);
-  EXPECT_LE(changed, 25 * 2 * 16);
+  // An int8 head of 8 takes 4 pairs of elements, or 8 halves of pairs, and a scale.
+  EXPECT_LE(changed, 25 * 2 * (16 + kvHeads));
 }
 
 TEST(Cache, AppendKeepsNaN) {
-  Batch batch(1);
-  Cache cache("bf16", batch, kvHeads, dim);
-  Jit k(replaceAll(
-      R"(sched.kernel @k kind "" (%b: !llm.batch, %c: CACHE, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>) {
+  for (const char *element : {"bf16", "i8"}) {
+    Batch batch(1);
+    Cache cache(element, batch, kvHeads, dim);
+    Jit k(replaceAll(
+        R"(sched.kernel @k kind "" (%b: !llm.batch, %c: CACHE, %k: tensor<?x16xf32>, %v: tensor<?x16xf32>) {
     %c1 = llm.kv_append %c, %k, %v, %b layer 0 : CACHE, tensor<?x16xf32>
     sched.yield
   })",
+        "CACHE", cache.type()));
+    Rows key(1, 16, 1), value(1, 16, 2);
+    key.at(0, 3) = NAN;
+    value.at(0, 9) = INFINITY;
+    k.run(batch, {cache, key, value});
+    EXPECT_TRUE(std::isnan(cache.at(0, 0, 0, 0, 3)));
+    EXPECT_FALSE(std::isfinite(cache.at(1, 0, 0, 1, 1)));
+    EXPECT_TRUE(std::isfinite(cache.at(1, 0, 0, 0, 1)));
+  }
+}
+
+// Heads of 40: two scales each, of which the second is that of 8 elements. Zeros, and what is too
+// small for a scale, are zeros.
+TEST(Cache, QuantisedGroups) {
+  Batch batch({3}, {30});
+  Cache cache("i8", batch, 1, 40);
+  Jit k(replaceAll(
+      R"(sched.kernel @k kind "" (%b: !llm.batch, %c: CACHE, %k: tensor<?x40xf32>, %v: tensor<?x40xf32>) {
+    %c1 = llm.kv_append %c, %k, %v, %b layer 0 : CACHE, tensor<?x40xf32>
+    sched.yield
+  })",
       "CACHE", cache.type()));
-  Rows key(1, 16, 1), value(1, 16, 2);
-  key.at(0, 3) = NAN;
+  Rows key(3, 40, 1), value(3, 40, 2);
+  for (int d = 0; d < 40; ++d) {
+    key.at(0, d) *= d < 32 ? 1000 : 1;
+    key.at(1, d) = 0;
+    value.at(2, d) = d < 32 ? 1e-38f : value.at(2, d);
+  }
   k.run(batch, {cache, key, value});
-  EXPECT_TRUE(std::isnan(cache.at(0, 0, 0, 0, 3)));
+  for (int t = 0; t < 3; ++t)
+    for (int half : {0, 1})
+      for (int d = 0; d < 40; ++d)
+        EXPECT_EQ(cache.at(half, 0, 30 + t, 0, d),
+                  half && t == 2 && d < 32 ? 0 : cache.stored(half ? value : key, t, 0, d));
 }
 
 // One kernel that appends and then attends sees what it appended.
@@ -150,7 +186,7 @@ TEST_P(CacheTest, AppendThenAttend) {
     int32_t cached = batch.lengths[s] - (batch.starts[s + 1] - batch.starts[s]);
     if (j < cached)
       return before.at(half, s, j, h, d);
-    return cache.round((half ? value : key).at(batch.starts[s] + j - cached, h * dim + d));
+    return cache.stored(half ? value : key, batch.starts[s] + j - cached, h, d);
   }));
 }
 

@@ -112,31 +112,60 @@ static llvm::APFloat convert(double value, const llvm::fltSemantics &semantics) 
   return number;
 }
 
-Cache::Cache(const std::string &element, const Batch &batch, int64_t heads, int64_t dim)
-    : element(element), batch(batch), heads(heads), dim(dim), size(element == "f32" ? 4 : 2) {
-  int64_t count = batch.blocks() * 2 * heads * TENON_BLOCK_TOKENS * dim;
-  bytes.resize(count * size);
-  std::vector<float> values = randomFloats(count, 99);
-  for (int64_t i = 0; i < count; ++i) {
-    uint64_t bits = convert(values[i], semanticsOf(element)).bitcastToAPInt().getZExtValue();
-    std::memcpy(&bytes[i * size], &bits, size);
-  }
-}
-
-int64_t Cache::offsetOf(int half, int32_t sequence, int32_t position, int64_t head,
-                        int64_t d) const {
-  int64_t row = (half * heads + head) * batch.blocks() + batch.blockOf(sequence, position);
-  return ((row * TENON_BLOCK_TOKENS + position % TENON_BLOCK_TOKENS) * dim + d) * size;
-}
-
-double Cache::at(int half, int32_t sequence, int32_t position, int64_t head, int64_t d) const {
+static double decode(const char *from, const std::string &element) {
+  const int64_t size = element == "f32" ? 4 : 2;
   uint64_t bits = 0;
-  std::memcpy(&bits, &bytes.at(offsetOf(half, sequence, position, head, d)), size);
+  std::memcpy(&bits, from, size);
   return llvm::APFloat(semanticsOf(element), llvm::APInt(8 * size, bits)).convertToDouble();
 }
 
-double Cache::round(double value) const {
-  return convert(value, semanticsOf(element)).convertToDouble();
+constexpr int64_t groupSize = TENON_CACHE_GROUP;
+
+Cache::Cache(const std::string &element, const Batch &batch, int64_t heads, int64_t dim)
+    : element(element), batch(batch), heads(heads), dim(dim), size(element == "f32"  ? 4
+                                                                   : element == "i8" ? 1
+                                                                                     : 2) {
+  bytes.resize(batch.blocks() * 2 * heads * (scaleBytes() + TENON_BLOCK_TOKENS * dim * size));
+  // Two elements of i8 are as good as a scale.
+  const std::string filling = element == "i8" ? "bf16" : element;
+  const int64_t step = element == "f32" ? 4 : 2;
+  std::vector<float> values = randomFloats(int64_t(bytes.size()) / step, 99);
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint64_t bits = convert(values[i], semanticsOf(filling)).bitcastToAPInt().getZExtValue();
+    std::memcpy(&bytes[i * step], &bits, step);
+  }
+}
+
+int64_t Cache::scaleBytes() const {
+  return element == "i8" ? (dim + groupSize - 1) / groupSize * TENON_BLOCK_TOKENS * 2 : 0;
+}
+
+const char *Cache::blockOf(int half, int32_t sequence, int32_t position, int64_t head) const {
+  int64_t block = (half * heads + head) * batch.blocks() + batch.blockOf(sequence, position);
+  return &bytes.at(block * (scaleBytes() + TENON_BLOCK_TOKENS * dim * size));
+}
+
+double Cache::at(int half, int32_t sequence, int32_t position, int64_t head, int64_t d) const {
+  const char *block = blockOf(half, sequence, position, head);
+  const int64_t slot = position % TENON_BLOCK_TOKENS;
+  if (element != "i8")
+    return decode(block + (slot * dim + d) * size, element);
+  // Keys lie by element.
+  const int64_t index = half == 0 ? d * TENON_BLOCK_TOKENS + slot : slot * dim + d;
+  return int8_t(block[scaleBytes() + index]) *
+         decode(block + (d / groupSize * TENON_BLOCK_TOKENS + slot) * 2, "bf16");
+}
+
+double Cache::stored(Rows &rows, int64_t row, int64_t head, int64_t d) const {
+  const float value = rows.at(row, head * dim + d);
+  if (element != "i8")
+    return convert(value, semanticsOf(element)).convertToDouble();
+  float largest = 0;
+  const int64_t first = d / groupSize * groupSize;
+  for (int64_t i = first; i < std::min(first + groupSize, dim); ++i)
+    largest = std::max(largest, std::fabs(rows.at(row, head * dim + i)));
+  const auto scale = float(convert(largest * (1.0f / 127), semanticsOf("bf16")).convertToDouble());
+  return scale ? std::nearbyint(value * (1 / scale)) * scale : 0;
 }
 
 std::string Cache::type() const {

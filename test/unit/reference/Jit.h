@@ -59,7 +59,8 @@ public:
 
 std::vector<float> randomFloats(int64_t count, unsigned seed);
 
-// One layer of a cache of f32, bf16 or f16 elements, filled with numbers that differ everywhere.
+// One layer of a cache of f32, bf16, f16 or i8 elements, filled with numbers that differ
+// everywhere.
 class Cache {
 public:
   Cache(const std::string &type, const Batch &batch, int64_t heads, int64_t dim);
@@ -68,13 +69,15 @@ public:
   double at(int half, int32_t sequence, int32_t position, int64_t head, int64_t d) const;
   // The type of a cache operand: "!llm.cache<2 x [k: 3x64xbf16, v: 3x64xbf16]>".
   std::string type() const;
-  // How a number is stored: rounded to the nearest even.
-  double round(double value) const;
+  // How element d of a head in a row is stored: rounded to the nearest even; of i8 to a multiple of
+  // what its group has.
+  double stored(Rows &rows, int64_t row, int64_t head, int64_t d) const;
 
   std::vector<char> bytes;
 
 private:
-  int64_t offsetOf(int half, int32_t sequence, int32_t position, int64_t head, int64_t d) const;
+  int64_t scaleBytes() const; // of a head's block
+  const char *blockOf(int half, int32_t sequence, int32_t position, int64_t head) const;
 
   std::string element;
   const Batch &batch;

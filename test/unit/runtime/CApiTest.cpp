@@ -60,7 +60,7 @@ TEST_F(CApi, GeneratesAndScores) {
   std::vector<int32_t> ids;
   tenon_generate_options options = {};
   options.max_tokens = 4;
-  EXPECT_EQ(generate(model, prompt, 3, &options, collect, &ids), 4);
+  EXPECT_EQ(generate(model, prompt, 3, &options, collect, &ids), 4) << lastError();
   EXPECT_EQ(ids, toy::greedy({3, 1, 4}, 4));
   ids.clear();
   EXPECT_EQ(generate(model, prompt, 3, nullptr, collect, &ids), 5);

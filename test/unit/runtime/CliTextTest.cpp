@@ -145,6 +145,10 @@ TEST(CliText, Perplexity) {
     EXPECT_NEAR(result["ppl"], std::exp(nll / scored), 1e-3 * std::exp(nll / scored));
     EXPECT_EQ(result["tokens"], ids.size());
     EXPECT_EQ(result["scored"], scored);
+    arguments.push_back("--cached");
+    result = parse(run(arguments));
+    EXPECT_NEAR(result["mean_nll"], nll / scored, 1e-5);
+    EXPECT_EQ(result["scored"], scored);
   }
   toy::writeFile(toy::path("text.txt"), text + text);
   expectRefused(run({"perplexity", toy::path("text.txt")}), 1, "--chunk 128");

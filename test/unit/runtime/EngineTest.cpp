@@ -1,7 +1,7 @@
 // Ragged batches against the toy model: whatever is batched, cut into waves or forked, each
 // sequence is answered as if it were alone.
-#include "runtime/CpuExecutor.h"
 #include "runtime/Engine.h"
+#include "runtime/CpuExecutor.h"
 
 #include "Toy.h"
 #include "runtime/Compiled.h"
@@ -234,6 +234,50 @@ TEST(Engine, ACpuWithoutAnyVariantIsToldWhatLacks) {
     EXPECT_EQ(error.code(), ExitMachine);
     EXPECT_NE(std::string(error.what()).find("future needs avx9000"), std::string::npos);
   }
+}
+
+// A CPU with AMX, under an operating system that may refuse its registers.
+class TileMachine : public Machine {
+public:
+  explicit TileMachine(bool grants) : grants(grants) {}
+  bool has(std::string_view feature) const override { return feature != "avx9000"; }
+  bool grantsTiles() const override { return ++asked, grants; }
+
+  mutable int asked = 0;
+
+private:
+  bool grants;
+};
+
+TEST(Engine, TilesAreAskedForWhenTheyAreNextAndRefusalFallsBack) {
+  tenon_variant variants[] = {{"future", "amx_tile,amx_int8,avx9000", nullptr, nullptr, 0, nullptr},
+                              {"tiles", "avx512f,amx_tile,amx_int8", nullptr, nullptr, 0, nullptr},
+                              {"plain", "avx512f", nullptr, nullptr, 0, nullptr}};
+  tenon_compiled tiled = tenonCompiled;
+  tiled.variants = variants;
+  tiled.variant_count = 3;
+  TileMachine granting(true), refusing(false);
+  EXPECT_STREQ(chooseVariant(tiled, granting).name, "tiles");
+  EXPECT_EQ(granting.asked, 1); // not for the variant that lacks something else
+  EXPECT_STREQ(chooseVariant(tiled, refusing).name, "plain");
+
+  tiled.variant_count = 2;
+  try {
+    chooseVariant(tiled, refusing);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.code(), ExitMachine);
+    EXPECT_STREQ(error.what(),
+                 "this CPU runs none of the compiled variants: future needs avx9000, tiles needs "
+                 "amx_tile, which the operating system refuses; compile with --mcpu for this "
+                 "machine");
+  }
+
+  tiled.variants = variants + 2;
+  tiled.variant_count = 1;
+  TileMachine unasked(true);
+  chooseVariant(tiled, unasked);
+  EXPECT_EQ(unasked.asked, 0);
 }
 
 TEST(Engine, MaxThreadsOfTheProgramIsKept) {

@@ -75,7 +75,7 @@ void decode(const tenon_env *env, char *arena, const char *weights, char *cache)
 }
 
 constexpr tenon_variant variants[] = {
-    {"future", "sse2,avx9000", nullptr, nullptr, 0, nullptr},
+    {"future", "sse2,avx9000", prefill, decode, 0, nullptr},
     {"toy", "", prefill, decode, 100, nullptr},
 };
 
