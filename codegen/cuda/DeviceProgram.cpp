@@ -9,6 +9,9 @@ using namespace mlir;
 
 namespace tenon::cuda {
 
+// Of a block on sm_80; later ones have more.
+constexpr int64_t largestSharedBytes = 163 << 10;
+
 // Where the operands of stages lie.
 static llvm::DenseMap<Value, tenon_operand> getOperands(sched::ProgramOp program) {
   llvm::DenseMap<Value, tenon_operand> operands;
@@ -62,6 +65,11 @@ llvm::Error DeviceProgram::addProgram(sched::ProgramOp program) {
       return refused("--target cuda: @" + kernel.getSymName() + " has " + Twine(match.io.size()) +
                      " operands, more than " + Twine(TENON_LAUNCH_OPERANDS));
     for (const tk_launch &launch : plan.launches) {
+      if (launch.shared_bytes > largestSharedBytes)
+        return refused("--target cuda: " + Twine(launch.function) + " for @" + kernel.getSymName() +
+                       " needs " + Twine(launch.shared_bytes >> 10) +
+                       " KiB of shared memory in a block, and devices have " +
+                       Twine(largestSharedBytes >> 10));
       DeviceLaunch made;
       made.kernel = getKernel({"", plan.shapeType, plan.shape, launch}, stage.getKernel());
       made.stage = number;

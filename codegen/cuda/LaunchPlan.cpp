@@ -76,7 +76,7 @@ std::optional<LaunchPlan> planLaunches(llvm::StringRef function, llvm::ArrayRef<
       LaunchPlan plan{row.shapeType, shape.vec(), {}};
       int count = row.plan(plan.shape, isDecode, launches);
       plan.launches.assign(launches, launches + count);
-      return plan;
+      return count > 0 ? std::optional(std::move(plan)) : std::nullopt;
     }
   return std::nullopt;
 }

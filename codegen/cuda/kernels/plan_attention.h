@@ -39,6 +39,8 @@ static inline int tk_plan_kv_append(const tk_kv_append_shape &s, int, tk_launch 
 // the queries of a kv head.
 static inline int tk_plan_split(const tk_attention_shape &s, const char *append, const char *split,
                                 const char *merge, tk_launch *launches) {
+  if (tk_value_dim(s.head_dim, s.value_dim) > 1024) // more than the registers of a block hold
+    return 0;
   tk_split_cut cut = tk_cut_split(s);
   int32_t pieces = s.kv_heads * cut.runs;
   int count = 0;
