@@ -1,17 +1,16 @@
 // See CodeUnit.h.
 #include "codegen/CodeUnit.h"
 #include "codegen/Error.h"
+#include "codegen/Parallel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/Linker/Linker.h"
-#include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
-#include <optional>
 
 namespace tenon {
 
@@ -91,30 +90,12 @@ static llvm::Expected<std::string> printTogether(llvm::StringRef name,
 
 llvm::Expected<std::vector<std::string>> compileUnits(std::vector<CodeUnit> units, CodeForm form) {
   initialiseTargets();
-  std::vector<std::optional<llvm::Expected<std::string>>> results(units.size());
-  {
-    llvm::DefaultThreadPool pool(llvm::hardware_concurrency());
-    for (auto [unit, result] : llvm::zip_equal(units, results))
-      pool.async([&unit = unit, &result = result, form] {
-        result.emplace(unit.compile(form));
-        unit.release();
-      });
-    pool.wait();
-  }
-
-  llvm::Error first = llvm::Error::success();
-  std::vector<std::string> parts;
-  for (std::optional<llvm::Expected<std::string>> &result : results) {
-    if (*result)
-      parts.push_back(std::move(**result));
-    else if (first)
-      llvm::consumeError(result->takeError());
-    else
-      first = result->takeError();
-  }
-  if (first)
-    return first;
-  if (form == CodeForm::object)
+  llvm::Expected<std::vector<std::string>> parts = makeAll(units.size(), [&](size_t i) {
+    llvm::Expected<std::string> part = units[i].compile(form);
+    units[i].release();
+    return part;
+  });
+  if (!parts || form == CodeForm::object)
     return parts;
 
   std::vector<std::string> texts;
@@ -123,7 +104,7 @@ llvm::Expected<std::vector<std::string>> compileUnits(std::vector<CodeUnit> unit
     while (end < units.size() && units[end].getTarget() == target)
       ++end;
     llvm::Expected<std::string> text = printTogether(
-        target.cpu + target.features, llvm::ArrayRef(parts).slice(begin, end - begin));
+        target.cpu + target.features, llvm::ArrayRef(*parts).slice(begin, end - begin));
     if (!text)
       return text.takeError();
     texts.push_back(std::move(*text));

@@ -64,15 +64,11 @@ llvm::Constant *makeStages(llvm::Module &object, sched::ProgramOp program) {
       auto stage = dyn_cast<sched::StageOp>(op);
       if (!stage)
         continue;
-      auto kernel =
-          SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
+      sched::KernelOp kernel = sched::getKernel(stage);
       KernelCost cost = getKernelCost(kernel.getBody());
-      bool scored = llvm::any_of(stage->getOperands(), [](Value operand) {
-        return sched::getSpace(operand) == sched::Space::scored;
-      });
       stages.push_back(Fields(object)
                            .text(stage.getKernel())
-                           .i32(scored)
+                           .i32(sched::isScored(stage))
                            .i32(met)
                            .i64(cost.weightBytes)
                            .i64(cost.contextBytes)

@@ -1,7 +1,6 @@
 // See ProgramEmitter.h.
 #include "codegen/ProgramEmitter.h"
-#include "runtime/kernel_abi.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "codegen/Operands.h"
 #include "llvm/IR/IRBuilder.h"
 #include <cstddef>
 
@@ -18,10 +17,6 @@ ArenaSize getArenaSize(ModuleOp module) {
   return size;
 }
 
-int64_t getBlockBytes(llm::CacheType cache) {
-  return cache.getPositionBytes() * TENON_BLOCK_TOKENS;
-}
-
 namespace {
 
 class ProgramEmitter {
@@ -29,7 +24,7 @@ public:
   ProgramEmitter(sched::ProgramOp program, StringRef name, llvm::Module &module,
                  KernelProvider getKernel, SpecialisationSet &kernels)
       : program(program), module(module), getKernel(getKernel), kernels(kernels),
-        builder(module.getContext()) {
+        builder(module.getContext()), operands(locateOperands(program)) {
     llvm::Type *pointer = builder.getPtrTy();
     auto type =
         llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer, pointer, pointer}, false);
@@ -66,36 +61,31 @@ public:
 
 private:
   llvm::Error emit(Operation &op) {
-    llvm::TypeSwitch<Operation *>(&op)
-        .Case([&](sched::BufferOp buffer) {
-          bool isScored = buffer.getSpace() == sched::Space::scored;
-          llvm::Value *rows = isScored ? scored : tokens;
-          pointers[buffer] =
-              builder.CreatePtrAdd(isScored ? scoredArena : arena,
-                                   builder.CreateMul(rows, builder.getInt64(*buffer.getOffset())));
-        })
-        .Case([&](sched::ViewOp view) {
-          pointers[view] = at(pointers.lookup(view.getSource()), view.getBegin() * sizeof(float));
-        })
-        .Case([&](sched::ConstantOp constant) {
-          auto weight = SymbolTable::lookupNearestSymbolFrom<sched::WeightOp>(
-              constant, constant.getWeightAttr());
-          pointers[constant] = at(weights, weight.getOffset());
-        })
-        .Case([&](sched::CacheOp layer) {
-          int64_t stride = layer.getLayer() * getBlockBytes(layer.getType());
-          bool isMemory = layer.getType().getMemory();
-          pointers[layer] = builder.CreatePtrAdd(
-              isMemory ? memoryCache : cache,
-              builder.CreateMul(isMemory ? memoryBlocks : cacheBlocks, builder.getInt64(stride)));
-        })
-        .Case([&](sched::BarrierOp) {
-          auto type = llvm::FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);
-          builder.CreateCall(type, barrier, {env});
-        });
+    if (isa<sched::BarrierOp>(op)) {
+      auto type = llvm::FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);
+      builder.CreateCall(type, barrier, {env});
+    }
     if (auto stage = dyn_cast<sched::StageOp>(op))
       return emitStage(stage);
+    for (Value value : op.getResults())
+      pointers[value] = emitAddress(operands.lookup(value));
     return llvm::Error::success();
+  }
+
+  llvm::Value *emitAddress(const tenon_operand &operand) {
+    auto scaled = [&](llvm::Value *base, llvm::Value *by) {
+      return builder.CreatePtrAdd(base, builder.CreateMul(by, builder.getInt64(operand.scale)));
+    };
+    llvm::Value *base = weights;
+    if (operand.place == TENON_AT_TOKENS)
+      base = scaled(arena, tokens);
+    else if (operand.place == TENON_AT_SCORED)
+      base = scaled(scoredArena, scored);
+    else if (operand.place == TENON_AT_CACHE)
+      base = scaled(cache, cacheBlocks);
+    else if (operand.place == TENON_AT_MEMORY)
+      base = scaled(memoryCache, memoryBlocks);
+    return at(base, operand.offset);
   }
 
   llvm::Error emitStage(sched::StageOp stage) {
@@ -155,6 +145,7 @@ private:
   llvm::Value *memoryCache, *memoryBlocks;
   llvm::Value *tokens, *scored, *cacheBlocks, *barrier, *mark, *scoredArena, *io;
   int32_t stages = 0; // so far
+  llvm::DenseMap<Value, tenon_operand> operands;
   llvm::DenseMap<Value, llvm::Value *> pointers;
 };
 

@@ -30,9 +30,6 @@ struct ArenaSize {
 };
 ArenaSize getArenaSize(mlir::ModuleOp module);
 
-// Bytes of one block of one layer of the KV cache.
-int64_t getBlockBytes(llm::CacheType cache);
-
 using KernelProvider =
     llvm::function_ref<llvm::Expected<KernelCall>(sched::StageOp, bool isDecode)>;
 

@@ -29,6 +29,10 @@ int64_t getColumns(mlir::MemRefType type);
 int64_t getRowStride(mlir::MemRefType type);
 // Which rows an operand of a stage has, a buffer or a view of one; `tokens` for weights and caches.
 Space getSpace(mlir::Value operand);
+// Whether any operand of a stage has the rows that are scored.
+bool isScored(StageOp stage);
+// What a stage runs.
+KernelOp getKernel(StageOp stage);
 
 } // namespace tenon::sched
 

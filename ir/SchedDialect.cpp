@@ -55,6 +55,15 @@ Space getSpace(Value operand) {
   return buffer ? buffer.getSpace() : Space::tokens;
 }
 
+bool isScored(StageOp stage) {
+  return llvm::any_of(stage->getOperands(),
+                      [](Value operand) { return getSpace(operand) == Space::scored; });
+}
+
+KernelOp getKernel(StageOp stage) {
+  return SymbolTable::lookupNearestSymbolFrom<KernelOp>(stage, stage.getKernelAttr());
+}
+
 //===----------------------------------------------------------------------===//
 // sched.kernel @name kind "linear" (%batch: !llm.batch, ...) -> tensor<?x576xf32> { ... }
 //===----------------------------------------------------------------------===//

@@ -65,8 +65,8 @@ static tenon_program *programOf(const tenon_variant &variant, Phase phase) {
                                    : variant.decode;
 }
 
-Results CpuExecutor::run(Phase phase, const tenon_batch &batch, const KvPool &cache,
-                         const KvPool &memory, Trace *trace) {
+Results CpuExecutor::run(Phase phase, const tenon_batch &batch, const tenon_draw *,
+                         const KvPool &cache, const KvPool &memory, Trace *trace) {
   const int64_t T = batch.tokens, R = batch.scored;
   int64_t arenaBytes = T * compiled.arena_token_bytes + R * compiled.arena_scored_bytes;
   if (arenaBytes > arena.size()) {
@@ -96,7 +96,7 @@ Results CpuExecutor::run(Phase phase, const tenon_batch &batch, const KvPool &ca
   });
   fellBack |= services.matmul && oneDnnFailed();
 
-  Results results = {nullptr, {}};
+  Results results = {};
   if (phase != Phase::Encode || compiled.memory.layers == 0)
     results.logits = reinterpret_cast<const float *>(arena.data() + T * compiled.arena_token_bytes +
                                                      R * compiled.logits_offset);

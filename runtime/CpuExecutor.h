@@ -22,8 +22,8 @@ public:
   std::unique_ptr<KvMemory> reserve(int64_t bytes, const char *what) override;
   int waveTokens() const override { return 512; }
   void begin() override { fellBack = false; }
-  Results run(Phase phase, const tenon_batch &batch, const KvPool &cache, const KvPool &memory,
-              Trace *trace) override;
+  Results run(Phase phase, const tenon_batch &batch, const tenon_draw *draws, const KvPool &cache,
+              const KvPool &memory, Trace *trace) override;
   int prefixUnit() const override;
   double secondsToStreamWeights() override;
 

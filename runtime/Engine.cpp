@@ -6,8 +6,6 @@
 
 namespace tenon::rt {
 
-static constexpr int waveScored = 64;
-
 // With the sizes of the pools.
 static EngineOptions complete(const tenon_compiled &compiled, EngineOptions options) {
   const int64_t context = KvPool::blocksFor(compiled.context);
@@ -26,12 +24,11 @@ static KvReserve reserveFor(Executor &executor, const char *what) {
   return [&executor, what](int64_t bytes) { return executor.reserve(bytes, what); };
 }
 
-Engine::Engine(const tenon_compiled &compiled, const Artefact &artefact,
-               const EngineOptions &options)
-    : compiled(compiled), executor(makeExecutor(compiled, artefact, complete(compiled, options))),
-      kvPool(compiled.cache, complete(compiled, options).cacheBlocks,
-             reserveFor(*executor, "the KV cache")),
-      memory(compiled.memory, complete(compiled, options).memoryBlocks,
+Engine::Engine(const tenon_compiled &compiled, const Artefact &artefact, const EngineOptions &given)
+    : compiled(compiled), options(complete(compiled, given)),
+      executor(makeExecutor(compiled, artefact, options)),
+      kvPool(compiled.cache, options.cacheBlocks, reserveFor(*executor, "the KV cache")),
+      memory(compiled.memory, options.memoryBlocks,
              reserveFor(*executor, "the cache of cross-attention")) {}
 
 void Engine::check(const std::vector<Work> &works, bool encodes) const {
@@ -188,7 +185,7 @@ void Engine::runBatch(const std::vector<Work> &works, Phase phase, const RowSink
       memoryBlocks = std::max(memoryBlocks, works[piece.work].memory->blocks().size());
   }
   ids.clear(), positions.clear(), sequenceOf.clear(), lengths.clear(), scoredRows.clear();
-  types.clear(), memoryLengths.clear();
+  types.clear(), memoryLengths.clear(), draws.clear();
   starts.assign(1, 0);
   blockTable.assign(maxBlocks * pieces.size(), 0);
   memoryTable.assign(memoryBlocks * pieces.size(), 0);
@@ -204,8 +201,11 @@ void Engine::runBatch(const std::vector<Work> &works, Phase phase, const RowSink
       positions.push_back(first + i);
       sequenceOf.push_back(static_cast<int32_t>(s));
       if ((piece.scoresAll && piece.first + i >= work.unscored) ||
-          (piece.scoresLast && i + 1 == piece.count))
+          (piece.scoresLast && i + 1 == piece.count)) {
         scoredRows.push_back(begin + i);
+        if (work.draw)
+          draws.push_back(*work.draw);
+      }
     }
     starts.push_back(static_cast<int32_t>(ids.size()));
     lengths.push_back(sequence.length());
@@ -236,7 +236,9 @@ void Engine::runBatch(const std::vector<Work> &works, Phase phase, const RowSink
                        memoryTable.data(),
                        static_cast<int32_t>(memoryBlocks)};
 
-  const Results results = executor->run(phase, batch, kvPool, memory, trace);
+  const bool drawsAll = drawsTokens() && !draws.empty() && draws.size() == scoredRows.size();
+  const Results results =
+      executor->run(phase, batch, drawsAll ? draws.data() : nullptr, kvPool, memory, trace);
   const Hiddens hiddens = hiddensOf(compiled, phase);
   Row row;
   row.hiddens.resize(results.hiddens.size());
@@ -246,6 +248,7 @@ void Engine::runBatch(const std::vector<Work> &works, Phase phase, const RowSink
     row.work = piece.work;
     row.token = piece.first + token - starts[sequenceOf[token]];
     row.logits = results.logits ? results.logits + r * compiled.vocab : nullptr;
+    row.drawn = results.drawn ? results.drawn[r] : -1;
     for (size_t h = 0; h < row.hiddens.size(); ++h)
       row.hiddens[h] = results.hiddens[h] + int64_t(token) * hiddens.list[h].width;
     sink(row);

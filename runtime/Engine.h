@@ -33,13 +33,15 @@ struct Work {
   int unscored = 0;               // with Score::All: the first tokens, whose rows are not wanted
   const int32_t *types = nullptr; // of the ids, where the model has token types; null: all 0
   const KvSequence *memory = nullptr; // encoder-decoders: what encode() has made of its source
+  const tenon_draw *draw = nullptr;   // how its next token may be drawn, see Engine::drawsTokens
 };
 
 // A scored row; valid during the sink's call only.
 struct Row {
   int work;                           // index into the step's works
   int token;                          // index into the work's ids
-  const float *logits;                // [vocab]; null where a memory is made
+  const float *logits;                // [vocab]; null where a memory is made, or a token is drawn
+  int32_t drawn;                      // the next token, or -1
   std::vector<const float *> hiddens; // a row of each tenon_hidden; empty unless compiled in
 };
 using RowSink = std::function<void(const Row &)>;
@@ -52,7 +54,7 @@ struct EngineOptions : ExecutorOptions {
 class Engine {
 public:
   // `artefact` must live longer. Throws with ExitMachine when this machine cannot run it.
-  Engine(const tenon_compiled &compiled, const Artefact &artefact, const EngineOptions &options);
+  Engine(const tenon_compiled &compiled, const Artefact &artefact, const EngineOptions &given);
 
   // Whether the model continues texts; one that only encodes answers whole ones.
   bool decodes() const { return hasDecoder(compiled); }
@@ -66,6 +68,8 @@ public:
   int encoderVocab() const { return hasMemory() ? compiled.encoder_vocab : compiled.vocab; }
   int context() const { return compiled.context; }
   const Executor &machine() const { return *executor; }
+  // Whether it draws tokens where all works of a step say how.
+  bool drawsTokens() const { return executor->drawsTokens(); }
 
   // A prompt may be cut at multiples of this: computed in two steps, the first maybe as part of
   // another prompt, it gives the bits that it gives in one. Blocks where rows don't depend on their
@@ -99,6 +103,7 @@ private:
   void runBatch(const std::vector<Work> &works, Phase phase, const RowSink &sink);
 
   const tenon_compiled &compiled;
+  const EngineOptions options; // with the sizes of the pools
   std::unique_ptr<Executor> executor;
   KvPool kvPool, memory;
   Trace *trace = nullptr;
@@ -107,6 +112,7 @@ private:
   std::vector<Piece> pieces;
   std::vector<int32_t> ids, positions, sequenceOf, starts, lengths, blockTable, scoredRows;
   std::vector<int32_t> types, memoryLengths, memoryTable;
+  std::vector<tenon_draw> draws; // of scored rows
 };
 
 } // namespace tenon::rt

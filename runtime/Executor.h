@@ -28,7 +28,8 @@ struct ExecutorOptions {
 
 // What a batch gave; valid until the next one.
 struct Results {
-  const float *logits;                // [R, vocab]; null where a memory is made
+  const float *logits;  // [R, vocab]; null where a memory is made, or tokens are drawn
+  const int32_t *drawn; // [R], or null
   std::vector<const float *> hiddens; // [T, width] of each tenon_hidden
 };
 
@@ -48,8 +49,11 @@ public:
 
   // A step begins, which may take several batches.
   virtual void begin() {}
-  virtual Results run(Phase phase, const tenon_batch &batch, const KvPool &cache,
-                      const KvPool &memory, Trace *trace) = 0;
+  // `draws`: [R], from one that draws tokens itself, how each scored row's is drawn; null: logits
+  // are wanted.
+  virtual Results run(Phase phase, const tenon_batch &batch, const tenon_draw *draws,
+                      const KvPool &cache, const KvPool &memory, Trace *trace) = 0;
+  virtual bool drawsTokens() const { return false; }
 
   // See Engine::prefixUnit.
   virtual int prefixUnit() const = 0;
@@ -78,6 +82,9 @@ inline bool hasDecoder(const tenon_compiled &compiled) {
   return compiled.device ? compiled.device->decode.count > 0
                          : compiled.variants[0].decode != nullptr;
 }
+
+// Rows that a batch of @prefill scores at most, which bounds its logits.
+constexpr int waveScored = 64;
 
 // What the program gives in a phase beside logits.
 struct Hiddens {

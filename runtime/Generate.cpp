@@ -61,13 +61,17 @@ Generation generate(Program &program, Engine &engine, const std::vector<int32_t>
   std::vector<int32_t> begin;
   int32_t id = -1;
   auto draw = [&](const Row &row) {
-    id = sampler.sample(row.logits, begin, result.ids);
+    id = row.drawn >= 0 ? row.drawn : sampler.sample(row.logits, begin, result.ids);
     if (options.logprobs)
       result.logprobs.push_back(logProbability(row.logits, engine.vocab(), id));
   };
 
   auto step = [&](const int32_t *ids, size_t count) {
-    engine.step({{&sequence, ids, static_cast<int>(count), Score::Last, 0, nullptr, &memory}},
+    std::optional<tenon_draw> next;
+    if (engine.drawsTokens() && !options.logprobs)
+      next = sampler.next();
+    engine.step({{&sequence, ids, static_cast<int>(count), Score::Last, 0, nullptr, &memory,
+                  next ? &*next : nullptr}},
                 draw);
   };
 

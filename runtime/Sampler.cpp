@@ -42,13 +42,29 @@ bool Sampler::changesLogits() const {
          options.presencePenalty != 0 || options.noRepeatNgram > 0;
 }
 
+// In [0, 1), of 53 random bits, so that a seed means the same draw everywhere.
+double Sampler::nextRandom() { return static_cast<double>(random() >> 11) * 0x1p-53; }
+
+// A device leaves out what is less likely than 10^-12, which changes no draw that anyone could see.
+std::optional<tenon_draw> Sampler::next() {
+  if (changesLogits())
+    return std::nullopt;
+  if (options.temperature == 0)
+    return tenon_draw{vocab, 0, 0, 0, 1, 0};
+  return tenon_draw{vocab,
+                    options.topK,
+                    static_cast<float>(std::min(1 / options.temperature, 1e30)),
+                    static_cast<float>(options.minP),
+                    options.topP,
+                    nextRandom()};
+}
+
 int32_t Sampler::sample(const float *logits, const std::vector<int32_t> &prompt,
                         const std::vector<int32_t> &output) {
   if (options.temperature == 0 && !changesLogits())
     return argmax(logits, vocab);
   const double mass = choose(logits, prompt, output);
-  // 53 random bits, so that a seed means the same draw everywhere.
-  double target = static_cast<double>(random() >> 11) * 0x1p-53 * mass;
+  double target = nextRandom() * mass;
   for (const Candidate &candidate : candidates) {
     target -= candidate.weight;
     if (target < 0)

@@ -10,6 +10,8 @@
 #ifndef TENON_RUNTIME_SAMPLER_H
 #define TENON_RUNTIME_SAMPLER_H
 
+#include "runtime/kernel_abi.h"
+
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -39,6 +41,9 @@ public:
   int32_t sample(const float *logits, const std::vector<int32_t> &prompt,
                  const std::vector<int32_t> &output);
 
+  // The next sample as a device draws it; nothing where what was said before changes the logits.
+  std::optional<tenon_draw> next();
+
   // The probabilities it would draw by, [vocab].
   std::vector<double> distribution(const float *logits, const std::vector<int32_t> &prompt,
                                    const std::vector<int32_t> &output);
@@ -53,6 +58,7 @@ private:
   double choose(const float *logits, const std::vector<int32_t> &prompt,
                 const std::vector<int32_t> &output);
   bool changesLogits() const;
+  double nextRandom();
   void penalise(const std::vector<int32_t> &prompt, const std::vector<int32_t> &output);
   void banRepeatedNgrams(const std::vector<int32_t> &prompt, const std::vector<int32_t> &output);
   float leastOfTopK();

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define TENON_KERNEL_ABI 4
+#define TENON_KERNEL_ABI 5
 
 // Positions in one block of the paged KV cache.
 #define TENON_BLOCK_TOKENS 16
@@ -166,7 +166,19 @@ typedef enum tenon_place {
   TENON_AT_WEIGHTS = 2, // weights + offset
   TENON_AT_CACHE = 3,   // the KV pool + its blocks * scale
   TENON_AT_MEMORY = 4,  // the pool of cross-attention, likewise
+  TENON_AT_DRAWS = 5,   // [R] tenon_draw
+  TENON_AT_DRAWN = 6,   // [R] int32_t: the tokens that were drawn
 } tenon_place;
+
+// How a device draws a scored row's next token (runtime/Sampler.h). Values are meaningful.
+typedef struct tenon_draw {
+  int32_t ids;               // 0 .. ids - 1 may be drawn
+  int32_t top_k;             // 0: all
+  float inverse_temperature; // 0: the best
+  float min_p;
+  double top_p;
+  double random; // in [0, 1)
+} tenon_draw;
 
 typedef struct tenon_operand {
   int64_t place; // tenon_place
@@ -174,18 +186,33 @@ typedef struct tenon_operand {
   int64_t offset;
 } tenon_operand;
 
-// A kernel with its shape. Its grid is `columns` blocks wide and high enough for all rows.
-typedef struct tenon_device_kernel {
-  const char *symbol;
-  int32_t threads; // of a block
+// What a launch runs on: `columns` blocks wide, and high enough for all rows.
+typedef struct tenon_grid {
+  int32_t threads; // of a block: a multiple of 32, at most 1024
   int32_t columns;
-  int32_t rows_per_block; // 0: the grid is one block high
-  int32_t scored;         // 1: rows are the scored ones, 0: the tokens
-  int32_t least_rows;     // it is launched for so many rows only; 0: no limit
+  int32_t rows_per_block; // 0: one block high
+  int32_t rows;           // which are counted: 0: the tokens, 1: the scored rows
+  int32_t least_rows;     // there is a launch for so many rows only; 0: no limit
   int32_t most_rows;
-  int64_t shared_bytes;
+  int64_t shared_bytes;    // dynamic shared memory of a block
   int64_t workspace_bytes; // of device memory, and so many more for each row; a stage's launches
   int64_t workspace_row_bytes; // share it
+} tenon_grid;
+
+static inline int tenon_is_launched(const tenon_grid *grid, int64_t rows) {
+  return rows > 0 && rows >= grid->least_rows && (!grid->most_rows || rows <= grid->most_rows);
+}
+static inline int64_t tenon_grid_height(const tenon_grid *grid, int64_t rows) {
+  return grid->rows_per_block ? (rows + grid->rows_per_block - 1) / grid->rows_per_block : 1;
+}
+static inline int64_t tenon_workspace_bytes(const tenon_grid *grid, int64_t rows) {
+  return grid->workspace_bytes + rows * grid->workspace_row_bytes;
+}
+
+// A kernel with its shape.
+typedef struct tenon_device_kernel {
+  const char *symbol;
+  tenon_grid grid;
 } tenon_device_kernel;
 
 typedef struct tenon_launch {
@@ -231,6 +258,7 @@ typedef struct tenon_device_code {
   int64_t kernel_count;
   const tenon_device_kernel *kernels;
   tenon_launches prefill, decode, encode; // empty where the model has no such phase
+  tenon_launches sample;                  // behind prefill or decode: from logits to tokens
   const void *runtime; // the rt::DeviceRuntime that runs it: only such executables contain one
 } tenon_device_code;
 

@@ -13,27 +13,20 @@ llvm::Expected<DevicePlan> planOnDevice(ModuleOp module, const CompileOptions &o
                                         int64_t batch, int64_t prompt) {
   if (llvm::Error error = runPasses(module, options, Phase::schedule))
     return error;
+  llvm::Expected<cuda::DeviceProgram> launches = cuda::DeviceProgram::build(module);
+  if (!launches)
+    return launches.takeError();
   DevicePlan plan{cuda::h200, options.precision, {}};
-  auto add = [&](StringRef name, const Workload &workload) -> llvm::Error {
-    auto program = module.lookupSymbol<sched::ProgramOp>(name);
-    if (!program)
-      return llvm::Error::success();
-    llvm::Expected<cuda::StepEstimate> step =
-        cuda::estimateStep(program, workload, batch, plan.device);
-    if (!step)
-      return step.takeError();
-    plan.phases.push_back({name.str(), workload.tokens, workload.context, batch, std::move(*step)});
-    return llvm::Error::success();
+  auto add = [&](StringRef name, const Workload &workload) {
+    if (auto program = module.lookupSymbol<sched::ProgramOp>(name))
+      plan.phases.push_back({name.str(), workload.tokens, workload.context, batch,
+                             estimateStep(program, *launches, workload, batch, plan.device)});
   };
   bool encodes = module.lookupSymbol<sched::ProgramOp>("encode") != nullptr;
   int64_t own = encodes ? 1 : prompt;
-  Workload encode{prompt, prompt, prompt * prompt, prompt};
-  if (llvm::Error error = add("encode", encode))
-    return error;
-  if (llvm::Error error = add("prefill", Workload::prefill(own)))
-    return error;
-  if (llvm::Error error = add("decode", Workload::decode(own + 1)))
-    return error;
+  add("encode", {prompt, prompt, prompt * prompt, prompt});
+  add("prefill", Workload::prefill(own));
+  add("decode", Workload::decode(own + 1));
   return plan;
 }
 

@@ -63,8 +63,7 @@ public:
 
 private:
   KernelCall get(sched::StageOp stage, bool isDecode) {
-    auto kernel =
-        SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
+    sched::KernelOp kernel = sched::getKernel(stage);
     std::optional<KernelMatch> match = matchSet(stage, kernel, isDecode);
     if (!match)
       match = matchKernel(stage, kernel, isDecode);

@@ -10,9 +10,7 @@ namespace tenon::cpu {
 
 struct KernelSet {
   std::string name;
-  // The kernel that computes a stage, or nothing. Called for every stage; `isDecode`: each sequence
-  // has one token.
-  std::function<std::optional<KernelMatch>(sched::StageOp, sched::KernelOp, bool isDecode)> match;
+  KernelMatcher match; // called for every stage
   // LLVM bitcode for a level: "generic", "avx2", "avx512", "avx512bf16" or "amx". Where it is
   // empty, the stage is computed as if the set were not there.
   std::function<llvm::StringRef(llvm::StringRef level)> bitcode;

@@ -1,14 +1,13 @@
 // See CudaBackend.h.
 //
-//   sched.program ─DeviceProgram─▶ launches ─────────────────────────▶ tables ─┐
-//                        └─▶ kernels ─DeviceSource─▶ text ─DeviceImage─▶ cubin ─┴─▶
-//                        tenon_device_code
+//   sched.program ─DeviceProgram─▶ launches ───────────────────────▶ tables ─┐
+//                          │                                                 ├─▶ tenon_device_code
+//                          └─▶ kernels ─DeviceSource─▶ text ─DeviceImage─▶ cubin
 #include "codegen/cuda/CudaBackend.h"
 #include "codegen/ConstantFields.h"
 #include "codegen/cuda/DeviceImage.h"
 #include "codegen/cuda/DeviceProgram.h"
 #include "codegen/cuda/DeviceSource.h"
-#include "codegen/kernels/shapes.h"
 
 using namespace mlir;
 
@@ -42,6 +41,7 @@ public:
                                .add(makeLaunches("prefill"))
                                .add(makeLaunches("decode"))
                                .add(makeLaunches("encode"))
+                               .add(makeLaunches("sample"))
                                .add(declareRuntime())
                                .make();
     assert(object.getDataLayout().getTypeAllocSize(code->getType()) == sizeof(tenon_device_code));
@@ -65,19 +65,19 @@ private:
   }
 
   llvm::Constant *makeKernel(const DeviceKernel &kernel) {
-    const tk_launch &launch = kernel.launch;
-    return Fields(object)
-        .text(kernel.symbol)
-        .i32(launch.threads)
-        .i32(launch.columns)
-        .i32(launch.rows_per_block)
-        .i32(launch.rows == TK_ROWS_SCORED)
-        .i32(launch.least_rows)
-        .i32(launch.most_rows)
-        .i64(launch.shared_bytes)
-        .i64(launch.workspace_bytes)
-        .i64(launch.workspace_row_bytes)
-        .make();
+    const tenon_grid &grid = kernel.launch;
+    llvm::Constant *made = Fields(object)
+                               .i32(grid.threads)
+                               .i32(grid.columns)
+                               .i32(grid.rows_per_block)
+                               .i32(grid.rows)
+                               .i32(grid.least_rows)
+                               .i32(grid.most_rows)
+                               .i64(grid.shared_bytes)
+                               .i64(grid.workspace_bytes)
+                               .i64(grid.workspace_row_bytes)
+                               .make();
+    return Fields(object).text(kernel.symbol).add(made).make();
   }
 
   llvm::Constant *makeLaunches(StringRef phase) {

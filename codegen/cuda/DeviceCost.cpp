@@ -1,7 +1,5 @@
 // See DeviceCost.h.
 #include "codegen/cuda/DeviceCost.h"
-#include "codegen/cuda/DeviceProgram.h"
-#include "codegen/kernels/shapes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -24,31 +22,24 @@ static double getPeak(sched::KernelOp kernel, const DeviceModel &device) {
   return peak;
 }
 
-llvm::Expected<StepEstimate> estimateStep(sched::ProgramOp program, const Workload &workload,
-                                          int64_t sequences, const DeviceModel &device) {
-  auto module = program->getParentOfType<ModuleOp>();
-  llvm::Expected<DeviceProgram> launches = DeviceProgram::build(module);
-  if (!launches)
-    return launches.takeError();
+StepEstimate estimateStep(sched::ProgramOp program, const DeviceProgram &launches,
+                          const Workload &workload, int64_t sequences, const DeviceModel &device) {
+  auto rowsOf = [&](bool isScored) {
+    return sequences * (isScored ? workload.scored : workload.tokens);
+  };
   std::vector<int64_t> launchesOf; // of each stage
-  for (const DeviceLaunch &launch : launches->getLaunches(program.getSymName())) {
-    const tk_launch &made = launches->getKernels()[launch.kernel].launch;
-    int64_t rows = sequences * (made.rows == TK_ROWS_SCORED ? workload.scored : workload.tokens);
+  for (const DeviceLaunch &launch : launches.getLaunches(program.getSymName())) {
+    const tenon_grid &grid = launches.getKernels()[launch.kernel].launch;
     launchesOf.resize(launch.stage + 1);
-    launchesOf[launch.stage] +=
-        rows >= made.least_rows && (made.most_rows == 0 || rows <= made.most_rows);
+    launchesOf[launch.stage] += tenon_is_launched(&grid, rowsOf(grid.rows));
   }
 
   llvm::MapVector<StringRef, KernelEstimate> kernels;
   StepEstimate step;
   for (auto [i, stage] : llvm::enumerate(program.getOps<sched::StageOp>())) {
-    auto kernel =
-        SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
-    bool isScored = llvm::any_of(stage->getOperands(), [](Value operand) {
-      return sched::getSpace(operand) == sched::Space::scored;
-    });
+    sched::KernelOp kernel = sched::getKernel(stage);
     KernelCost cost = getKernelCost(kernel.getBody());
-    int64_t rows = sequences * (isScored ? workload.scored : workload.tokens);
+    int64_t rows = rowsOf(sched::isScored(stage));
     KernelEstimate &entry = kernels[stage.getKernel()];
     int64_t bytes = cost.weightBytes + cost.contextBytes * sequences * workload.context;
     int64_t flops = cost.rowFlops * rows + cost.pairFlops * sequences * workload.pairs;

@@ -10,8 +10,7 @@
 #define TENON_CODEGEN_CUDA_DEVICECOST_H
 
 #include "codegen/Cost.h"
-#include "ir/Sched.h"
-#include "llvm/Support/Error.h"
+#include "codegen/cuda/DeviceProgram.h"
 #include <string>
 #include <vector>
 
@@ -40,9 +39,9 @@ struct StepEstimate {
   double seconds = 0, streaming = 0; // streaming: the bytes alone
 };
 
-// A step of `sequences` alike; `program` is a phase of a module for the cuda target.
-llvm::Expected<StepEstimate> estimateStep(sched::ProgramOp program, const Workload &workload,
-                                          int64_t sequences, const DeviceModel &device);
+// A step of `sequences` alike; `program` is a phase of the module that `launches` was built from.
+StepEstimate estimateStep(sched::ProgramOp program, const DeviceProgram &launches,
+                          const Workload &workload, int64_t sequences, const DeviceModel &device);
 
 } // namespace tenon::cuda
 

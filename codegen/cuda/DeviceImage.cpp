@@ -2,11 +2,10 @@
 #include "codegen/cuda/DeviceImage.h"
 #include "codegen/Error.h"
 #include "codegen/Linker.h"
+#include "codegen/Parallel.h"
 #include "codegen/cuda/Nvrtc.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/ThreadPool.h"
 #include <cstdlib>
-#include <optional>
 
 namespace tenon::cuda {
 
@@ -72,35 +71,15 @@ static llvm::Expected<std::string> compileFor(const Architecture &architecture,
 llvm::Expected<std::vector<DeviceImage>> compileImages(const std::string &source,
                                                        llvm::ArrayRef<Architecture> architectures,
                                                        const TargetOptions &options) {
-  std::vector<std::optional<llvm::Expected<std::string>>> results(architectures.size());
-  {
-    llvm::DefaultThreadPool pool(llvm::hardware_concurrency());
-    for (auto [architecture, result] : llvm::zip_equal(architectures, results))
-      pool.async([&, &architecture = architecture, &result = result] {
-        result.emplace(compileFor(architecture, source, options));
-      });
-    pool.wait();
-  }
-  llvm::Error first = llvm::Error::success();
-  std::vector<DeviceImage> images;
-  for (auto [architecture, result] : llvm::zip_equal(architectures, results)) {
-    if (*result)
-      images.push_back({architecture, std::move(**result)});
-    else
-      first = llvm::joinErrors(std::move(first), result->takeError());
-  }
-  if (!first)
-    return images;
-  // One line says enough: what fails for one architecture mostly fails for all.
-  std::string message;
-  std::error_code code;
-  llvm::handleAllErrors(std::move(first), [&](const llvm::ErrorInfoBase &error) {
-    if (message.empty()) {
-      message = error.message();
-      code = error.convertToErrorCode();
-    }
+  llvm::Expected<std::vector<std::string>> compiled = makeAll(architectures.size(), [&](size_t i) {
+    return compileFor(architectures[i], source, options);
   });
-  return llvm::createStringError(code, message);
+  if (!compiled)
+    return compiled.takeError();
+  std::vector<DeviceImage> images;
+  for (auto [architecture, bytes] : llvm::zip_equal(architectures, *compiled))
+    images.push_back({architecture, std::move(bytes)});
+  return images;
 }
 
 } // namespace tenon::cuda

@@ -5,15 +5,12 @@
 #include "codegen/cuda/LaunchPlan.h"
 #include "codegen/kernels/KernelMatch.h"
 #include <functional>
-#include <memory>
 
 namespace tenon::cuda {
 
 struct DeviceKernelSet {
   std::string name;
-  // The kernel that computes a stage, or nothing. Called for every stage; `isDecode`: each sequence
-  // has one token.
-  std::function<std::optional<KernelMatch>(sched::StageOp, sched::KernelOp, bool isDecode)> match;
+  KernelMatcher match; // called for every stage
   // How it is launched.
   std::function<LaunchPlan(const KernelMatch &, bool isDecode)> plan;
   // CUDA C++, behind that of Tenon's own kernels (cuda/kernels/kernels.cu): the shape struct, and
@@ -23,7 +20,7 @@ struct DeviceKernelSet {
 
 // The set is asked before those registered earlier, and all before Tenon's own kernels.
 void registerDeviceKernels(DeviceKernelSet set);
-llvm::ArrayRef<std::shared_ptr<DeviceKernelSet>> getDeviceKernelSets();
+llvm::ArrayRef<DeviceKernelSet> getDeviceKernelSets(); // in the order of asking
 
 } // namespace tenon::cuda
 

@@ -1,9 +1,9 @@
 // See DeviceProgram.h.
 #include "codegen/cuda/DeviceProgram.h"
 #include "codegen/Error.h"
-#include "codegen/ProgramEmitter.h"
+#include "codegen/Operands.h"
+#include "codegen/kernels/shapes.h"
 #include "passes/Remarks.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -12,50 +12,23 @@ namespace tenon::cuda {
 // Of a block on sm_80; later ones have more.
 constexpr int64_t largestSharedBytes = 163 << 10;
 
-// Where the operands of stages lie.
-static llvm::DenseMap<Value, tenon_operand> getOperands(sched::ProgramOp program) {
-  llvm::DenseMap<Value, tenon_operand> operands;
-  for (Operation &op : program.getBody().front())
-    llvm::TypeSwitch<Operation *>(&op)
-        .Case([&](sched::BufferOp buffer) {
-          bool isScored = buffer.getSpace() == sched::Space::scored;
-          operands[buffer] = {isScored ? TENON_AT_SCORED : TENON_AT_TOKENS,
-                              int64_t(*buffer.getOffset()), 0};
-        })
-        .Case([&](sched::ViewOp view) {
-          tenon_operand operand = operands.lookup(view.getSource());
-          operand.offset += view.getBegin() * int64_t(sizeof(float));
-          operands[view] = operand;
-        })
-        .Case([&](sched::ConstantOp constant) {
-          auto weight = SymbolTable::lookupNearestSymbolFrom<sched::WeightOp>(
-              constant, constant.getWeightAttr());
-          operands[constant] = {TENON_AT_WEIGHTS, 0, int64_t(weight.getOffset())};
-        })
-        .Case([&](sched::CacheOp layer) {
-          llm::CacheType cache = layer.getType();
-          int64_t stride = int64_t(layer.getLayer()) * getBlockBytes(cache);
-          operands[layer] = {cache.getMemory() ? TENON_AT_MEMORY : TENON_AT_CACHE, stride, 0};
-        });
-  return operands;
-}
-
 llvm::Expected<DeviceProgram> DeviceProgram::build(ModuleOp module) {
   DeviceProgram result;
   for (auto program : module.getOps<sched::ProgramOp>())
     if (llvm::Error error = result.addProgram(program))
       return error;
+  if (auto decode = module.lookupSymbol<sched::ProgramOp>("decode"))
+    result.addSampling(decode);
   return result;
 }
 
 llvm::Error DeviceProgram::addProgram(sched::ProgramOp program) {
   bool isDecode = program.getSymName() == "decode";
-  llvm::DenseMap<Value, tenon_operand> operands = getOperands(program);
+  llvm::DenseMap<Value, tenon_operand> operands = locateOperands(program);
   std::vector<DeviceLaunch> &launches = phases[program.getSymName()];
   int32_t number = 0;
   for (auto stage : program.getOps<sched::StageOp>()) {
-    auto kernel =
-        SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
+    sched::KernelOp kernel = sched::getKernel(stage);
     std::optional<Planned> planned = planStage(stage, kernel, isDecode);
     if (!planned)
       return refused("--target cuda: no kernel computes @" + kernel.getSymName() +
@@ -82,15 +55,32 @@ llvm::Error DeviceProgram::addProgram(sched::ProgramOp program) {
   return llvm::Error::success();
 }
 
+void DeviceProgram::addSampling(sched::ProgramOp decode) {
+  for (auto output : decode.getOps<sched::OutputOp>()) {
+    if (output.getName() != "logits")
+      continue;
+    auto logits = output.getBuffer().getDefiningOp<sched::BufferOp>();
+    tk_sample_shape shape = {int32_t(sched::getColumns(logits.getType()))};
+    auto *bytes = reinterpret_cast<const uint8_t *>(&shape);
+    LaunchPlan plan = *planLaunches("tk_sample", {bytes, sizeof shape}, /*isDecode=*/true);
+    int32_t kernel = getKernel({"", plan.shapeType, plan.shape, plan.launches[0]}, "sample");
+    phases["sample"].push_back({kernel,
+                                0,
+                                {{TENON_AT_SCORED, int64_t(*logits.getOffset()), 0},
+                                 {TENON_AT_DRAWS, 0, 0},
+                                 {TENON_AT_DRAWN, 0, 0}}});
+  }
+}
+
 std::optional<DeviceProgram::Planned>
 DeviceProgram::planStage(sched::StageOp stage, sched::KernelOp kernel, bool isDecode) {
-  for (const std::shared_ptr<DeviceKernelSet> &set : getDeviceKernelSets())
-    if (std::optional<KernelMatch> match = set->match(stage, kernel, isDecode)) {
+  for (const DeviceKernelSet &set : getDeviceKernelSets())
+    if (std::optional<KernelMatch> match = set.match(stage, kernel, isDecode)) {
       emitPassed(stage, "cuda-kernels",
-                 kernel.getSymName() + " by " + match->function + " of " + set->name);
-      if (!llvm::is_contained(sets, set))
-        sets.push_back(set);
-      LaunchPlan plan = set->plan(*match, isDecode);
+                 kernel.getSymName() + " by " + match->function + " of " + set.name);
+      if (!llvm::is_contained(sets, &set))
+        sets.push_back(&set);
+      LaunchPlan plan = set.plan(*match, isDecode);
       return Planned{std::move(*match), std::move(plan)};
     }
   if (std::optional<KernelMatch> match = matchKernel(stage, kernel, isDecode))

@@ -40,8 +40,8 @@ public:
 
   llvm::ArrayRef<DeviceKernel> getKernels() const { return kernels; }
   // The sets of plugins whose kernels are used.
-  llvm::ArrayRef<std::shared_ptr<DeviceKernelSet>> getSets() const { return sets; }
-  // Of a phase; empty where the model has none.
+  llvm::ArrayRef<const DeviceKernelSet *> getSets() const { return sets; }
+  // Of a phase, or "sample"; empty where the model has none.
   llvm::ArrayRef<DeviceLaunch> getLaunches(llvm::StringRef phase) const {
     auto found = phases.find(phase);
     if (found == phases.end())
@@ -56,6 +56,8 @@ private:
   };
 
   llvm::Error addProgram(sched::ProgramOp program);
+  // What draws tokens from the logits of `decode`, as a phase "sample".
+  void addSampling(sched::ProgramOp decode);
   // How a stage is computed; nothing when no kernel does.
   std::optional<Planned> planStage(sched::StageOp stage, sched::KernelOp kernel, bool isDecode);
   int32_t getKernel(DeviceKernel kernel, llvm::StringRef stage);
@@ -64,7 +66,7 @@ private:
   llvm::StringMap<int32_t> known; // by function and shape
   llvm::StringMap<int32_t> symbols;
   llvm::StringMap<std::vector<DeviceLaunch>> phases;
-  std::vector<std::shared_ptr<DeviceKernelSet>> sets;
+  std::vector<const DeviceKernelSet *> sets;
 };
 
 } // namespace tenon::cuda

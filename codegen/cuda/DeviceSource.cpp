@@ -11,7 +11,7 @@ std::string writeSource(const DeviceProgram &program) {
   std::string text;
   llvm::raw_string_ostream out(text);
   out << "#include \"kernels.cu\"\n";
-  for (const std::shared_ptr<DeviceKernelSet> &set : program.getSets())
+  for (const DeviceKernelSet *set : program.getSets())
     out << "\n// " << set->name << '\n' << set->source;
   std::map<std::vector<uint8_t>, size_t> shapes; // numbers
   for (const DeviceKernel &kernel : program.getKernels()) {

@@ -11,18 +11,19 @@ namespace tenon::cuda {
 
 namespace {
 
-// Whether many rows may be rounded to the weights' 16 bits. Beside f32 weights this says nothing:
-// two kernels that differ in it alone are one.
-template <typename Shape> void dropMatmul(Shape &) {}
-void dropMatmul(tk_linear_shape &shape) { shape.matmul &= shape.format != TK_F32; }
-void dropMatmul(tk_gated_mlp_shape &shape) { shape.matmul &= shape.format != TK_F32; }
+// Many rows may be rounded to the weights' 16 bits. Beside other weights that says nothing, and two
+// kernels that differ in it alone are one.
+bool roundsRows(int32_t format) { return format == TK_BF16 || format == TK_F16; }
+template <typename Shape> void dropRounding(Shape &) {}
+void dropRounding(tk_linear_shape &shape) { shape.may_round &= roundsRows(shape.format); }
+void dropRounding(tk_gated_mlp_shape &shape) { shape.may_round &= roundsRows(shape.format); }
 
 template <typename Shape, int (*plan)(const Shape &, int, tk_launch *)>
 int planShape(std::vector<uint8_t> &bytes, int decode, tk_launch *launches) {
   assert(bytes.size() == sizeof(Shape));
   Shape shape;
   std::memcpy(&shape, bytes.data(), sizeof shape);
-  dropMatmul(shape);
+  dropRounding(shape);
   std::memcpy(bytes.data(), &shape, sizeof shape);
   return plan(shape, decode, launches);
 }
@@ -62,6 +63,7 @@ constexpr Row rows[] = {
     KERNEL(clamp, tk_clamp_shape),
     KERNEL(add, tk_binary_shape),
     KERNEL(mul, tk_binary_shape),
+    KERNEL(sample, tk_sample_shape),
 };
 #undef KERNEL
 // clang-format on

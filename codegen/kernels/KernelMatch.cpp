@@ -133,6 +133,13 @@ private:
   int32_t outputStride(unsigned result = 0) {
     return sched::getRowStride(cast<MemRefType>(stage.getOperand(output(result)).getType()));
   }
+  // Whether the kernel may round more than in @decode. Said only where a kernel then does, so that
+  // elsewhere both programs share one.
+  int32_t mayRound(int32_t format) {
+    return !isDecode &&
+           (!tk_is_quantised(format) || (format == TK_U4M && rows() == TK_ROWS_TOKENS));
+  }
+
   int32_t rows() {
     Value buffer = stage.getOutputs().empty() ? Value() : stage.getOutputs()[0];
     auto op = buffer ? buffer.getDefiningOp<sched::BufferOp>() : sched::BufferOp();
@@ -234,7 +241,7 @@ private:
     shape.activation = activation;
     shape.residual = bool(residual);
     shape.residual_stride = residual ? stride(residual) : 0;
-    shape.matmul = !isDecode && !tk_is_quantised(shape.format);
+    shape.may_round = mayRound(shape.format);
     return makeMatch("tk_linear", shape, getOperands(needed), tk_linear_scratch(&shape));
   }
 
@@ -280,7 +287,7 @@ private:
     shape.norm_bias = bool(before.bias);
     shape.bias = bool(op.getBias());
     shape.activation = getActivation(act.getKind());
-    shape.matmul = !isDecode && !tk_is_quantised(shape.format);
+    shape.may_round = mayRound(shape.format);
     return makeMatch("tk_gated_mlp", shape, getOperands(needed), tk_gated_mlp_scratch(&shape));
   }
 

@@ -10,6 +10,7 @@
 #define TENON_CODEGEN_KERNELS_KERNELMATCH_H
 
 #include "ir/Sched.h"
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,10 @@ KernelMatch makeMatch(llvm::StringRef function, const Shape &shape, llvm::SmallV
   const auto *bytes = reinterpret_cast<const uint8_t *>(&shape);
   return {function.str(), {bytes, bytes + sizeof shape}, std::move(io), scratch};
 }
+
+// The kernel that computes a stage, or nothing. `isDecode`: each sequence has one token.
+using KernelMatcher =
+    std::function<std::optional<KernelMatch>(sched::StageOp, sched::KernelOp, bool isDecode)>;
 
 // Nothing when no kernel computes this body.
 std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp kernel, bool isDecode);

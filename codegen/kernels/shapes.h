@@ -55,9 +55,6 @@ enum tk_group_score {
   TK_GROUP_LARGEST_TWO = 1, // the sum of the two largest
 };
 
-// Rows that are brought into scratch at a time.
-#define TK_ROW_BLOCK 64
-
 // ── tk_embedding ───────────────────────────────────────────────────────────────────────────────
 // out[t] = scale · table[index[t] + offset], by ids, positions or types          io: table, out
 enum tk_index { TK_INDEX_IDS = 0, TK_INDEX_POSITIONS = 1, TK_INDEX_TYPES = 2 };
@@ -91,9 +88,11 @@ typedef struct tk_linear_shape {
   int32_t activation; // tk_activation_kind
   int32_t residual;   // 0 or 1; [rows, N]
   int32_t residual_stride;
-  // 1: many rows of f32, bf16 or f16 weights may go through the runtime's matrix product. Set it in
-  // @prefill only: without it a row's result does not depend on the rows beside it, bit for bit.
-  int32_t matmul;
+  // 1: kernels may round what they do not round in @decode, and f32, bf16 or f16 weights may go
+  // through the runtime's matrix product. Set it in @prefill only: without it a row's result does
+  // not depend on the rows beside it, bit for bit, nor on the instructions that a CPU has for many
+  // rows.
+  int32_t may_round;
 } tk_linear_shape;
 
 // ── tk_gated_mlp ───────────────────────────────────────────────────────────────────────────────
@@ -111,7 +110,7 @@ typedef struct tk_gated_mlp_shape {
   int32_t norm_bias;
   int32_t bias;
   int32_t activation; // of the gate
-  int32_t matmul;
+  int32_t may_round;
 } tk_gated_mlp_shape;
 
 // ── tk_expert_linear ───────────────────────────────────────────────────────────────────────────
@@ -337,6 +336,13 @@ typedef struct tk_binary_shape {
   int32_t out_stride;
 } tk_binary_shape;
 
+// ── tk_sample ──────────────────────────────────────────────────────────────────────────────────
+// The next token of each scored row; on devices. io: logits, draws (tenon_draw), out (int32_t)
+typedef struct tk_sample_shape {
+  int32_t vocab; // columns of the logits
+} tk_sample_shape;
+#define TK_SAMPLE_WORDS (256 + 2) // of shared memory, 64 bits each
+
 // ── scratch ────────────────────────────────────────────────────────────────────────────────────
 // Bytes of env->scratch that a kernel uses; kernels that are not named here use none.
 
@@ -347,6 +353,14 @@ typedef struct tk_binary_shape {
 static inline int64_t tk_scratch_row_bytes(int32_t format, int64_t cols) {
   int64_t padded = tk_round_up(cols, TK_GROUP);
   return tk_is_quantised(format) ? padded / TK_GROUP * TK_ACTIVATION_GROUP_BYTES : padded * 4;
+}
+
+// Rows that are brought into scratch at a time: what leaves room beside it in the second cache. A
+// tile of weights is unpacked once for all of them.
+#define TK_MOST_ROWS 256
+static inline int64_t tk_row_block(int32_t format, int64_t cols) {
+  int64_t rows = (384 << 10) / tk_scratch_row_bytes(format, cols) / 64 * 64;
+  return rows < 64 ? 64 : rows > TK_MOST_ROWS ? TK_MOST_ROWS : rows;
 }
 
 // A row in f32, with zeros up to the 16 groups that are quantised at a time.
@@ -364,10 +378,12 @@ static inline int64_t tk_matmul_cols(int64_t cols) {
   return n < 16 ? 16 : n > 256 ? 256 : n;
 }
 
-static inline int64_t tk_product_scratch(int32_t format, int64_t cols, int32_t matmul, int parts) {
+static inline int64_t tk_product_scratch(int32_t format, int64_t cols, int32_t may_round,
+                                         int parts) {
   // Rows, and one row in f32 for the norm before it is quantised.
-  int64_t own = TK_ROW_BLOCK * tk_scratch_row_bytes(format, cols) + tk_spare_row_bytes(cols);
-  if (!matmul || tk_is_quantised(format))
+  int64_t own =
+      tk_row_block(format, cols) * tk_scratch_row_bytes(format, cols) + tk_spare_row_bytes(cols);
+  if (!may_round || tk_is_quantised(format))
     return own;
   int64_t rows = tk_matmul_rows(cols), n = tk_matmul_cols(cols),
           padded = tk_round_up(cols, TK_GROUP);
@@ -375,10 +391,10 @@ static inline int64_t tk_product_scratch(int32_t format, int64_t cols, int32_t m
   return own > product ? own : product;
 }
 static inline int64_t tk_linear_scratch(const tk_linear_shape *s) {
-  return tk_product_scratch(s->format, s->cols, s->matmul, 1);
+  return tk_product_scratch(s->format, s->cols, s->may_round, 1);
 }
 static inline int64_t tk_gated_mlp_scratch(const tk_gated_mlp_shape *s) {
-  return tk_product_scratch(s->format, s->cols, s->matmul, 2);
+  return tk_product_scratch(s->format, s->cols, s->may_round, 2);
 }
 static inline int64_t tk_expert_linear_scratch(const tk_expert_linear_shape *s) {
   // Rows, then the pairs in order and where those of each expert begin.

@@ -22,8 +22,7 @@ llvm::Expected<NativeCode> ReferenceBackend::compile(ModuleOp module,
   DecomposedKernels decomposed;
   SpecialisationSet kernels("tenon_reference");
   auto getKernel = [&](sched::StageOp stage, bool) {
-    return decomposed.get(
-        stage, SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr()));
+    return decomposed.get(stage, sched::getKernel(stage));
   };
   for (auto program : module.getOps<sched::ProgramOp>())
     if (llvm::Error error =

@@ -526,8 +526,7 @@ private:
   }
 
   llvm::Error runStage(sched::StageOp stage) {
-    auto kernel =
-        SymbolTable::lookupNearestSymbolFrom<sched::KernelOp>(stage, stage.getKernelAttr());
+    sched::KernelOp kernel = sched::getKernel(stage);
     if (!kernel)
       return wrong("no sched.kernel @" + stage.getKernel());
     SmallVector<Operand> io;

@@ -103,6 +103,7 @@ public:
   }
 
   std::vector<double> decode(Depth depth, int batch, Trace *trace) {
+    const tenon_draw best = {engine.vocab(), 0, 0, 0, 1, 0};
     std::vector<KvSequence> sequences;
     for (int i = 0; i < batch; ++i) { // each its own copy: a fork would be read from a warm cache
       sequences.emplace_back(engine.pool());
@@ -115,14 +116,15 @@ public:
       std::vector<Work> works;
       for (int i = 0; i < batch; ++i) {
         sequences[i].truncate(depth.of(i, batch));
-        works.push_back({&sequences[i], &next[i], 1, Score::Last, 0, nullptr, &source});
+        works.push_back({&sequences[i], &next[i], 1, Score::Last, 0, nullptr, &source, &best});
       }
       const bool counts = repeat >= 0 && repeat < plan.repeats;
       const int steps = counts ? plan.steps : std::min(plan.steps, 8);
       Clock clock;
       for (int step = 0; step < steps; ++step)
-        engine.step(works,
-                    [&](const Row &row) { next[row.work] = argmax(row.logits, engine.vocab()); });
+        engine.step(works, [&](const Row &row) {
+          next[row.work] = row.drawn >= 0 ? row.drawn : argmax(row.logits, engine.vocab());
+        });
       if (counts)
         rates.push_back(double(batch) * steps / clock.ms() * 1000);
     }

@@ -18,10 +18,10 @@ namespace tenon::rt::cuda {
 namespace {
 
 constexpr int wave = 2048;                     // tokens of a batch of @prefill at most
-constexpr int64_t waveScored = 64;             // rows that a batch of @prefill scores at most
 constexpr int64_t stagingBytes = 16 << 20;     // of each of two buffers that weights pass through
 constexpr int64_t plainSharedBytes = 48 << 10; // a kernel asks for more
 constexpr int64_t highestGrid = 65535;
+constexpr tenon_launches nothing = {0, nullptr};
 
 int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
@@ -70,21 +70,27 @@ public:
     return std::make_unique<DeviceMemory>(device, bytes, what);
   }
 
-  Results run(Phase phase, const tenon_batch &batch, const KvPool &cache, const KvPool &memory,
-              Trace *trace) override {
-    makeRoom(batch);
-    uploadBatch(batch);
+  bool drawsTokens() const override { return code.sample.count > 0; }
+
+  Results run(Phase phase, const tenon_batch &batch, const tenon_draw *draws, const KvPool &cache,
+              const KvPool &memory, Trace *trace) override {
+    makeRoom(batch, draws != nullptr);
+    uploadBatch(batch, draws);
     places = {&cache, &memory, batch.tokens, batch.scored};
     const tenon_launches &launches = phase == Phase::Encode    ? code.encode
                                      : phase == Phase::Prefill ? code.prefill
                                                                : code.decode;
-    if (trace)
+    const tenon_launches &sample = draws ? code.sample : nothing;
+    if (trace) {
       runTraced(launches, phase, batch, *trace);
-    else if (phase == Phase::Decode)
-      runGraph(launches);
-    else
+      launchAll(sample);
+    } else if (phase == Phase::Decode) {
+      runGraph(launches, sample);
+    } else {
       launchAll(launches);
-    return download(phase);
+      launchAll(sample);
+    }
+    return download(phase, draws != nullptr);
   }
 
   double secondsToStreamWeights() override {
@@ -130,10 +136,10 @@ private:
   Function find(const tenon_device_kernel &kernel) {
     Function function = nullptr;
     api.check(api.getFunction(&function, module, kernel.symbol), "find a kernel");
-    if (kernel.shared_bytes > plainSharedBytes)
-      api.check(
-          api.setAttribute(function, functionSharedBytes, static_cast<int>(kernel.shared_bytes)),
-          "give a kernel its shared memory");
+    if (kernel.grid.shared_bytes > plainSharedBytes)
+      api.check(api.setAttribute(function, functionSharedBytes,
+                                 static_cast<int>(kernel.grid.shared_bytes)),
+                "give a kernel its shared memory");
     return function;
   }
 
@@ -166,12 +172,11 @@ private:
   int64_t workspaceBytes(int64_t rows) const {
     int64_t bytes = 0;
     for (int64_t k = 0; k < code.kernel_count; ++k)
-      bytes = std::max(bytes, code.kernels[k].workspace_bytes +
-                                  rows * code.kernels[k].workspace_row_bytes);
+      bytes = std::max(bytes, tenon_workspace_bytes(&code.kernels[k].grid, rows));
     return bytes;
   }
 
-  template <typename Memory> void grow(Memory &memory, int64_t bytes, const char *what) {
+  void grow(DeviceMemory &memory, int64_t bytes, const char *what) {
     if (bytes <= memory.size())
       return;
     forgetGraphs();
@@ -179,16 +184,17 @@ private:
     memory = DeviceMemory(device, aligned(bytes), what);
   }
 
-  void makeRoom(const tenon_batch &batch) {
+  void makeRoom(const tenon_batch &batch, bool draws) {
     grow(arena, arenaBytes(batch.tokens, batch.scored), "activations");
     grow(workspace, workspaceBytes(std::max(batch.tokens, batch.scored)), "activations");
-    const int64_t logits = batch.scored * compiled.vocab * int64_t(sizeof(float));
-    if (logits > answer.size())
-      answer = PinnedMemory(device, aligned(logits));
+    const int64_t values = batch.scored * (draws ? 1 : int64_t(compiled.vocab));
+    if (const int64_t bytes = values * int64_t(sizeof(float)); bytes > answer.size())
+      answer = PinnedMemory(device, aligned(bytes));
   }
 
-  // The struct, then its arrays, in one copy.
-  void uploadBatch(const tenon_batch &batch) {
+  // The struct, draws, room for what is drawn, then the batch's arrays; in one copy. Only the
+  // places of arrays hang on how long sequences are, and no launch of a graph has those.
+  void uploadBatch(const tenon_batch &batch, const tenon_draw *draws) {
     struct Array {
       const int32_t *tenon_batch::*field;
       int64_t count;
@@ -204,7 +210,11 @@ private:
                             {&tenon_batch::types, compiled.token_types > 0 ? T : 0},
                             {&tenon_batch::memory_lengths, batch.memory_max_blocks > 0 ? S : 0},
                             {&tenon_batch::memory_table, S * batch.memory_max_blocks}};
-    int64_t bytes = aligned(sizeof batch);
+    const int64_t drawBytes = batch.scored * int64_t(sizeof *draws);
+    drawsAt = aligned(sizeof batch);
+    drawnAt = drawsAt + aligned(drawBytes);
+    const int64_t arraysAt = drawnAt + aligned(batch.scored * int64_t(sizeof(int32_t)));
+    int64_t bytes = arraysAt;
     for (const Array &array : arrays)
       bytes += aligned(array.count * int64_t(sizeof(int32_t)));
     if (bytes > staged.size()) {
@@ -214,7 +224,9 @@ private:
       inputs = DeviceMemory(device, 2 * bytes, "a batch");
     }
     tenon_batch there = batch;
-    int64_t at = aligned(sizeof batch);
+    if (draws)
+      std::memcpy(staged.data() + drawsAt, draws, static_cast<size_t>(drawBytes));
+    int64_t at = arraysAt;
     for (const Array &array : arrays) {
       const auto size = static_cast<size_t>(array.count) * sizeof(int32_t);
       if (size > 0)
@@ -250,6 +262,12 @@ private:
       base = places.cache->base();
       scaled = places.cache->blocks() * operand.scale;
       break;
+    case TENON_AT_DRAWS:
+      base = inputs.base() + drawsAt;
+      break;
+    case TENON_AT_DRAWN:
+      base = inputs.base() + drawnAt;
+      break;
     default:
       base = places.memory->base();
       scaled = places.memory->blocks() * operand.scale;
@@ -260,11 +278,11 @@ private:
 
   void launch(const tenon_launch &launch) {
     const tenon_device_kernel &kernel = code.kernels[launch.kernel];
-    const int64_t rows = kernel.scored ? places.scored : places.tokens;
-    if (rows == 0 || rows < kernel.least_rows || (kernel.most_rows && rows > kernel.most_rows))
+    const tenon_grid &grid = kernel.grid;
+    const int64_t rows = grid.rows ? places.scored : places.tokens;
+    if (!tenon_is_launched(&grid, rows))
       return;
-    const int64_t high =
-        kernel.rows_per_block ? (rows + kernel.rows_per_block - 1) / kernel.rows_per_block : 1;
+    const int64_t high = tenon_grid_height(&grid, rows);
     if (high > highestGrid)
       refuse("{} rows in one batch are more than the device takes at once", rows);
     tenon_arguments arguments = {};
@@ -275,9 +293,9 @@ private:
     arguments.memory_blocks = places.memory->blocks();
     arguments.workspace = workspace.base();
     void *parameters[] = {&arguments};
-    api.check(api.launch(functions[launch.kernel], static_cast<unsigned>(kernel.columns),
-                         static_cast<unsigned>(high), 1, static_cast<unsigned>(kernel.threads), 1,
-                         1, static_cast<unsigned>(kernel.shared_bytes), device.stream(), parameters,
+    api.check(api.launch(functions[launch.kernel], static_cast<unsigned>(grid.columns),
+                         static_cast<unsigned>(high), 1, static_cast<unsigned>(grid.threads), 1, 1,
+                         static_cast<unsigned>(grid.shared_bytes), device.stream(), parameters,
                          nullptr),
               kernel.symbol);
   }
@@ -288,14 +306,18 @@ private:
   }
 
   // A step of so many sequences becomes a graph when it comes for the second time.
-  void runGraph(const tenon_launches &launches) {
-    auto [entry, isNew] = graphs.try_emplace(places.tokens, nullptr);
+  void runGraph(const tenon_launches &launches, const tenon_launches &sample) {
+    auto [entry, isNew] = graphs.try_emplace({places.tokens, sample.count}, nullptr);
+    auto launchBoth = [&] {
+      launchAll(launches);
+      launchAll(sample);
+    };
     if (isNew)
-      return launchAll(launches);
+      return launchBoth();
     if (!entry->second) {
       Graph graph = nullptr;
       api.check(api.beginCapture(device.stream(), relaxedCapture), "record a graph");
-      launchAll(launches);
+      launchBoth();
       api.check(api.endCapture(device.stream(), &graph), "record a graph");
       const Result made = api.instantiate(&entry->second, graph, 0);
       api.destroyGraph(graph);
@@ -305,7 +327,7 @@ private:
   }
 
   void forgetGraphs() {
-    for (const auto &[tokens, graph] : graphs)
+    for (const auto &[step, graph] : graphs)
       if (graph)
         api.destroyExec(graph);
     graphs.clear();
@@ -349,10 +371,15 @@ private:
   // Results
   //===--------------------------------------------------------------------===//
 
-  Results download(Phase phase) {
-    Results results = {nullptr, {}};
+  Results download(Phase phase, bool draws) {
+    Results results = {};
     const bool hasLogits = phase != Phase::Encode || compiled.memory.layers == 0;
-    if (hasLogits && places.scored > 0) {
+    if (draws) {
+      const auto bytes = static_cast<size_t>(places.scored) * sizeof(int32_t);
+      api.check(api.copyOut(answer.data(), inputs.base() + drawnAt, bytes, device.stream()),
+                "copy tokens");
+      results.drawn = reinterpret_cast<const int32_t *>(answer.data());
+    } else if (hasLogits && places.scored > 0) {
       const Address from = arena.base() + places.tokens * compiled.arena_token_bytes +
                            places.scored * compiled.logits_offset;
       const auto bytes = static_cast<size_t>(places.scored * compiled.vocab) * sizeof(float);
@@ -383,7 +410,9 @@ private:
   DeviceMemory weights, arena, workspace, inputs;
   PinnedMemory staged, answer; // the batch on its way in, the logits on their way out
   Places places = {};
-  std::map<int64_t, GraphExec> graphs; // of @decode, by tokens; null: seen once
+  int64_t drawsAt = 0, drawnAt = 0; // in `inputs`
+  // Of @decode, by tokens and launches that sample; null: seen once.
+  std::map<std::pair<int64_t, int64_t>, GraphExec> graphs;
   std::vector<std::vector<float>> hiddens;
 };
 

@@ -19,6 +19,25 @@
 
 using namespace tenon::emulator;
 
+// AddressSanitizer must be told of each switch: leave(..., the stack to run on) by who leaves,
+// arrive(..., the stack that was left) by who goes on.
+#ifdef TENON_ASAN
+static void leave(void **fake, const void *to, size_t bytes) {
+  __sanitizer_start_switch_fiber(fake, to, bytes);
+}
+static void arrive(void *fake, const void **from, size_t *bytes) {
+  __sanitizer_finish_switch_fiber(fake, from, bytes);
+}
+// A fibre that was released left its frames.
+static void forgetFrames(const GuardedPages &stack) {
+  __asan_unpoison_memory_region(stack.begin(), stack.end() - stack.begin());
+}
+#else
+static void leave(void **, const void *, size_t) {}
+static void arrive(void *, const void **, size_t *) {}
+static void forgetFrames(const GuardedPages &) {}
+#endif
+
 static constexpr size_t Page = 4096, StackBytes = 256 << 10;
 
 GuardedPages::GuardedPages(size_t bytes) : length((bytes + Page - 1) / Page * Page) {
@@ -90,10 +109,7 @@ void Fibre::start(Body newBody, void *newArgument) {
   argument = newArgument;
   ended = false;
   ownFake = nullptr;
-#ifdef TENON_ASAN
-  // A fibre that was released left its frames.
-  __asan_unpoison_memory_region(stack->begin(), stack->end() - stack->begin());
-#endif
+  forgetFrames(*stack);
   // As tenon_emulator_switch would have left it: r15 r14 r13 r12 rbx rbp, return address.
   void **top = reinterpret_cast<void **>(stack->end()) - 9;
   top[3] = this;
@@ -104,39 +120,27 @@ void Fibre::start(Body newBody, void *newArgument) {
 }
 
 void Fibre::enter(Fibre *self) {
-#ifdef TENON_ASAN
-  __sanitizer_finish_switch_fiber(nullptr, &self->callerStack, &self->callerSize);
-#endif
+  arrive(nullptr, &self->callerStack, &self->callerBytes);
   self->body(self->argument);
   self->ended = true;
-#ifdef TENON_ASAN
-  __sanitizer_start_switch_fiber(nullptr, self->callerStack, self->callerSize);
-#endif
+  leave(nullptr, self->callerStack, self->callerBytes);
   void *gone;
   tenon_emulator_switch(&gone, self->caller);
 }
 
 bool Fibre::resume() {
-#ifdef TENON_ASAN
-  __sanitizer_start_switch_fiber(&callerFake, stack->begin(), stack->end() - stack->begin());
-#endif
+  leave(&callerFake, stack->begin(), stack->end() - stack->begin());
   tenon_emulator_switch(&caller, own);
-#ifdef TENON_ASAN
-  __sanitizer_finish_switch_fiber(callerFake, nullptr, nullptr);
-#endif
+  arrive(callerFake, nullptr, nullptr);
   if (ended)
     release();
   return !ended;
 }
 
 void Fibre::suspend() {
-#ifdef TENON_ASAN
-  __sanitizer_start_switch_fiber(&ownFake, callerStack, callerSize);
-#endif
+  leave(&ownFake, callerStack, callerBytes);
   tenon_emulator_switch(&own, caller);
-#ifdef TENON_ASAN
-  __sanitizer_finish_switch_fiber(ownFake, &callerStack, &callerSize);
-#endif
+  arrive(ownFake, &callerStack, &callerBytes);
 }
 
 void Fibre::release() {

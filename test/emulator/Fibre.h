@@ -69,7 +69,7 @@ private:
   // What AddressSanitizer knows of the two stacks.
   void *ownFake = nullptr, *callerFake = nullptr;
   const void *callerStack = nullptr;
-  size_t callerSize = 0;
+  size_t callerBytes = 0;
 };
 
 } // namespace tenon::emulator

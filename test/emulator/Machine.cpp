@@ -339,6 +339,9 @@ int32_t tk_emulated_add_int(int32_t *p, int32_t v) {
   return update<int32_t>(
       p, [](int32_t a, int32_t b) { return int32_t(uint32_t(a) + uint32_t(b)); }, v);
 }
+uint64_t tk_emulated_add_long(uint64_t *p, uint64_t v) {
+  return update<uint64_t>(p, [](uint64_t a, uint64_t b) { return a + b; }, v);
+}
 int32_t tk_emulated_max_int(int32_t *p, int32_t v) {
   return update<int32_t>(p, [](int32_t a, int32_t b) { return std::max(a, b); }, v);
 }

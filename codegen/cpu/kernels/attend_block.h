@@ -125,12 +125,26 @@ TK_INLINE void loadKeyPairs(const Step &step, int64_t dim, float *out) {
                     step.load(false, step.first + j, d));
 }
 
-// Values as pairs of positions [32][dim].
+// Values as pairs of positions [32][dim]. Those of bf16 are interleaved as they lie.
 TK_INLINE void loadValuePairs(const Step &step, int64_t dim, float *out) {
-  for (int64_t j = 0; j < Keys; j += 2)
+  bool asTheyLie = !step.rows[0] && step.cache.dtype == TENON_BF16 && step.cache.valueDim % 32 == 0;
+  for (int64_t j = 0; j < Keys; j += 2) {
+    int64_t position = step.first + j;
+    float *pairs = out + j / 2 * dim;
+    if (asTheyLie && step.has(position) && step.has(position + 1)) {
+      BlockRows block = step.cached(true, position);
+      const char *a = (const char *)block.row(position % TENON_BLOCK_TOKENS),
+                 *b = (const char *)block.row(position % TENON_BLOCK_TOKENS + 1);
+      for (int64_t d = 0; d < dim; d += 32) {
+        PairVec x = loadAs<PairVec>(a + 2 * d), y = loadAs<PairVec>(b + 2 * d);
+        store(pairs + d, pairLow(x, y));
+        store(pairs + d + 16, pairHigh(x, y));
+      }
+      continue;
+    }
     for (int64_t d = 0; d < dim; d += 16)
-      store(out + j / 2 * dim + d,
-            pairUp(step.load(true, step.first + j, d), step.load(true, step.first + j + 1, d)));
+      store(pairs + d, pairUp(step.load(true, position, d), step.load(true, position + 1, d)));
+  }
 }
 
 // 16 keys that lie by element, as f32 [dim][16] or as pairs of d [dim / 2][16].
@@ -183,7 +197,7 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
       (char *)source.pool, keyBlockCount(s, env), s.kv_heads, s.head_dim, s.kv_dtype, width,
       s.values_in_keys};
   bool isCached = s.keys != TK_KEYS_TOKENS;
-  const int32_t *blocks = isCached ? keyBlocksOf(s, batch, sequence) : nullptr;
+  const int32_t *blocks = isCached ? tk_key_blocks_of(&s, &batch, sequence) : nullptr;
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
   int64_t firstToken = batch.starts[sequence];
   int vectors = (int)((rows + 15) / 16);
@@ -206,7 +220,7 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
     maxima[i] = -1e30f; // finite, so that rows which have not met a visible key yet stay finite
     sums[i] = 0;
     int64_t token = firstToken + (firstRow + least(i, rows - 1)) / group;
-    positions[i] = (int32_t)lastVisible(s, batch, token);
+    positions[i] = (int32_t)tk_last_visible(&s, &batch, token);
     own[i] = batch.positions[token];
   }
   for (int64_t i = 0; i < 16 * vectors; i += 16)
@@ -228,7 +242,7 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
         store(queries + d * Queries + i, pairUp(load(queries + 2 * d * Queries + i),
                                                 load(queries + (2 * d + 1) * Queries + i)));
   int64_t lowest = positions[0], highest = positions[rows - 1];
-  int64_t begin = firstVisible(s, lowest), end = highest + 1;
+  int64_t begin = tk_first_visible(&s, lowest), end = highest + 1;
 
   for (int64_t first = begin / Keys * Keys; first < end; first += Keys) {
     Step step = {cache, blocks, head, first, begin, end, {nullptr, nullptr}, {0, 0}};
@@ -279,7 +293,9 @@ TK_INLINE void attendBlock(const tk_attention_shape &s, const float *q, const Ke
       Vec scale = exponential(old - largest), total = load(sums + 16 * v) * scale;
       for (int64_t j = 0; j < seen; j += 2) {
         float *at = scores + j * Queries + 16 * v;
-        Vec low = exponential(load(at) - largest), high = exponential(load(at + Queries) - largest);
+        Vec low = load(at) - largest, high = load(at + Queries) - largest;
+        low = pairs ? exponentialForBf16(low) : exponential(low);
+        high = pairs ? exponentialForBf16(high) : exponential(high);
         total = total + low;
         total = total + high;
         if (pairs) { // [32][64], over what has been read

@@ -82,8 +82,8 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
   const tenon_batch &batch = *env->batch;
   int64_t group = s.heads / s.kv_heads, dim = tk_round_up(s.head_dim, 16);
   int64_t width = tk_value_dim(s.head_dim, s.value_dim), valueDim = tk_round_up(width, 16);
-  int64_t position = lastVisible(s, batch, row);
-  int64_t first = firstVisible(s, position);
+  int64_t position = tk_last_visible(&s, &batch, row);
+  int64_t first = tk_first_visible(&s, position);
   Cache cache = {(char *)pool, keyBlockCount(s, env), s.kv_heads, s.head_dim, s.kv_dtype,
                  width,        s.values_in_keys};
   float *q = (float *)env->scratch;
@@ -94,7 +94,7 @@ TK_INLINE RowAttention rowAttention(const tk_attention_shape &s, void *pool, con
   return {s,
           bias,
           cache,
-          keyBlocksOf(s, batch, batch.sequence_of[row]),
+          tk_key_blocks_of(&s, &batch, batch.sequence_of[row]),
           head,
           head * group,
           group,
@@ -409,11 +409,11 @@ struct Spans {
   const tenon_env *env;
 
   __attribute__((always_inline)) int64_t first(int64_t row) const {
-    return firstVisible(s, lastVisible(s, *env->batch, row)) / TK_SPAN;
+    return tk_first_visible(&s, tk_last_visible(&s, env->batch, row)) / TK_SPAN;
   }
   // Of one head.
   __attribute__((always_inline)) int64_t count(int64_t row) const {
-    return lastVisible(s, *env->batch, row) / TK_SPAN - first(row) + 1;
+    return tk_last_visible(&s, env->batch, row) / TK_SPAN - first(row) + 1;
   }
   __attribute__((always_inline)) int64_t total() const {
     int64_t spans = 0;

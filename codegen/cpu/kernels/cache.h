@@ -2,6 +2,7 @@
 #ifndef TENON_KERNELS_CACHE_H
 #define TENON_KERNELS_CACHE_H
 
+#include "codegen/kernels/visible.h"
 #include "isa.h"
 
 namespace {
@@ -111,34 +112,8 @@ struct Cache {
   }
 };
 
-// The physical block of each logical block of a sequence.
-TK_INLINE const int32_t *blocksOf(const tenon_batch &batch, int64_t sequence) {
-  return batch.block_table + sequence * batch.max_blocks;
-}
-
-// The same of what attention reads.
-TK_INLINE const int32_t *keyBlocksOf(const tk_attention_shape &s, const tenon_batch &batch,
-                                     int64_t sequence) {
-  return s.keys == TK_KEYS_MEMORY ? batch.memory_table + sequence * batch.memory_max_blocks
-                                  : blocksOf(batch, sequence);
-}
-
 TK_INLINE int64_t keyBlockCount(const tk_attention_shape &s, const tenon_env *env) {
   return s.keys == TK_KEYS_MEMORY ? env->memory_blocks : env->cache_blocks;
-}
-
-// The last position that a token sees.
-TK_INLINE int64_t lastVisible(const tk_attention_shape &s, const tenon_batch &batch,
-                              int64_t token) {
-  int64_t sequence = batch.sequence_of[token];
-  return s.keys == TK_KEYS_MEMORY   ? batch.memory_lengths[sequence] - 1
-         : s.keys == TK_KEYS_TOKENS ? batch.starts[sequence + 1] - batch.starts[sequence] - 1
-                                    : batch.positions[token];
-}
-
-// The first position that a token sees whose last is `last`.
-TK_INLINE int64_t firstVisible(const tk_attention_shape &s, int64_t last) {
-  return s.window ? most(0, last - s.window + 1) : 0;
 }
 
 // Writes one head's key (f32) at a position of a sequence.

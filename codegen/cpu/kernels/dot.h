@@ -17,19 +17,36 @@
 //
 // With AMX a step is a whole group, of 16 rows (tiles.h). What becomes of the integers is the same
 // code, so the bits are the same.
+//
+// Nibbles have a minimum for each group of 32 columns: a product and a sum beside 8 dots. Where
+// rounding is allowed (`roundsMinima`), one instruction adds the products of two groups' minima in
+// bf16. What is rounded is small: codes are taken around the whole number c next to where 0 is, so
+// that at most half a scale is left of the minimum,
+//
+//   Σ (scale · code + min) · x  =  scale · Σ (code - c) · x  +  (min + c · scale) · Σ x
+//
+// and as weights are signed then, activations are stored plus 128, of which
+// -128 · Σ (code - c), the same for all rows, makes nothing again.
 #ifndef TENON_KERNELS_DOT_H
 #define TENON_KERNELS_DOT_H
 
+#include "pairs.h"
 #include "tiles.h"
 
 namespace {
 
+// Whether minima are multiplied in bf16. Not for scored rows, of which there mostly is one; not
+// with AMX, where the centre would cost what the pairs save.
+TK_INLINE bool roundsMinima(int32_t format, int32_t rows, int32_t mayRound) {
+  return HasPairs && !TK_TILES && mayRound && rows == TK_ROWS_TOKENS && format == TK_U4M;
+}
+
 // A row of activations x ≈ scale · code, with one scale for each group of 32. In scratch: all
 // codes, then the four numbers of each group.
 struct CodeRow {
-  const int8_t *codes; // [groups][32]
+  const int8_t *codes; // [groups][32]; plus 128 for roundsMinima
   const float *scale;
-  const float *scaledSum;     // scale · Σ code, for the weights' minimum
+  const float *scaledSum;     // scale · Σ code, for the weights' minimum; in bf16 for roundsMinima
   const int32_t *correction;  // -128 · Σ code, for weights stored with a bias of 128; of the first
   const int32_t *correction2; // half, and of the second, where halves have scales of their own
 };
@@ -82,13 +99,13 @@ TK_INLINE void loadCodes(int32_t format, const uint8_t *group, int part, ILanes 
 }
 
 // acc + what the codes of group g give: their integer products `low` and `high`, one for each half
-// where halves have scales of their own, else the whole in `low`.
-TK_INLINE FLanes addScaled(int32_t format, FLanes acc, ILanes low, ILanes high,
+// where halves have scales of their own, else the whole in `low`. `rounds`: without the minimum.
+TK_INLINE FLanes addScaled(int32_t format, bool rounds, FLanes acc, ILanes low, ILanes high,
                            const GroupScales &scales, const CodeRow &x, int64_t g) {
   float scale = x.scale[g];
   acc = acc + __builtin_convertvector(low, FLanes) * (scales.low * scale);
   if (!tk_has_halves(format))
-    return tk_has_min(format) ? acc + scales.min * x.scaledSum[g] : acc;
+    return tk_has_min(format) && !rounds ? acc + scales.min * x.scaledSum[g] : acc;
   acc = acc + __builtin_convertvector(high, FLanes) * (scales.high * scale);
   if (tk_has_min(format)) {
     float unit = scale * (-1.0f / 128); // of corrections: scale · Σ code of a half
@@ -114,7 +131,7 @@ TK_INLINE FLanes addGroup(int32_t format, FLanes acc, const ILanes *w, const Gro
     low = dotBiased(w, codes, x.correction[g]);
     high = dotBiased(w + 4, codes + 16, halves ? x.correction2[g] : 0);
   }
-  return addScaled(format, acc, halves ? low : low + high, high, scales, x, g);
+  return addScaled(format, false, acc, halves ? low : low + high, high, scales, x, g);
 }
 
 // One row.
@@ -168,21 +185,63 @@ constexpr int64_t ManyRows = 16;
 
 #if TK_LANES == 16
 
-// A group of a tile, ready for many rows.
-struct UnpackedGroup {
-  ILanes codes[8];
-  GroupScales scales;
-};
-
 // Groups that are unpacked at a time: with their rows, and what tile registers give, they fit the
 // first cache.
-constexpr int64_t RunGroups = TK_TILES ? 6 : 12;
+constexpr int64_t RunGroups = TK_TILES ? 6 : 18;
+static_assert(RunGroups % 2 == 0, "a pair of groups is of one run");
+
+// A run of groups of two tiles, ready for many rows. What a format lacks is never touched, and so
+// takes no room in the cache.
+struct UnpackedRun {
+  ILanes codes[RunGroups][2][8];
+  FLanes low[RunGroups][2], high[RunGroups][2], min[RunGroups][2], highMin[RunGroups][2];
+  // For roundsMinima: what the codes' sums begin with, and the rest of two groups' minima as pairs.
+  ILanes start[RunGroups][2];
+  FLanes minima[RunGroups / 2][2];
+
+  __attribute__((always_inline)) void setScales(int32_t format, bool rounds, int64_t i, int t,
+                                                const GroupScales &scales) {
+    bool hasMin = tk_has_min(format) && !rounds, hasHalves = tk_has_halves(format);
+    low[i][t] = scales.low;
+    if (hasHalves)
+      high[i][t] = scales.high;
+    if (hasMin)
+      min[i][t] = scales.min;
+    if (hasMin && hasHalves)
+      highMin[i][t] = scales.highMin;
+  }
+  __attribute__((always_inline)) GroupScales scales(int64_t i, int t) const {
+    return {low[i][t], high[i][t], min[i][t], highMin[i][t]};
+  }
+};
+
+// For roundsMinima: 0 on the scale of the codes.
+TK_INLINE ILanes centreOf(const GroupScales &scales) {
+  FLanes centre = scales.low != 0.0f ? -scales.min / scales.low : 0.0f;
+  centre = centre < -112.0f ? -112.0f : centre > 112.0f ? 112.0f : centre; // codes stay bytes
+  return __builtin_convertvector(centre + (centre < 0.0f ? -0.5f : 0.5f), ILanes);
+}
+TK_INLINE FLanes restOfMinimum(const GroupScales &scales) {
+  return scales.min + __builtin_convertvector(centreOf(scales), FLanes) * scales.low;
+}
+// Takes codes around their centre; gives what their sums with activations plus 128 begin with.
+TK_INLINE ILanes centreCodes(const GroupScales &scales, ILanes *codes) {
+  typedef int8_t Bytes __attribute__((ext_vector_type(4 * TK_LANES)));
+  Bytes centre = __builtin_bit_cast(Bytes, (centreOf(scales) & 0xff) * 0x01010101);
+  ILanes sum = 0;
+#pragma unroll
+  for (int s = 0; s < 8; ++s) {
+    codes[s] = __builtin_bit_cast(ILanes, __builtin_bit_cast(Bytes, codes[s]) - centre);
+    sum = dpbusd(sum, (ILanes)(int32_t)0x80808080, codes[s]);
+  }
+  return -sum;
+}
 
 // The integer products of group g of some rows and two tiles: dots[half][row][tile], as in
 // addScaled.
 template <int Rows>
-TK_INLINE void multiplyGroup(int32_t format, const UnpackedGroup (&w)[2], const CodeRow (&x)[Rows],
-                             int64_t g, ILanes (&dots)[2][Rows][2]) {
+TK_INLINE void multiplyGroup(int32_t format, bool rounds, const UnpackedRun &w, int64_t i,
+                             const CodeRow (&x)[Rows], int64_t g, ILanes (&dots)[2][Rows][2]) {
   // All dots of a step before the next one: each line of weights is loaded once.
   bool halves = tk_has_halves(format), biased = !tk_has_min(format);
 #pragma unroll
@@ -193,9 +252,12 @@ TK_INLINE void multiplyGroup(int32_t format, const UnpackedGroup (&w)[2], const 
       ILanes codes = broadcast4(x[r].codes + g * TK_GROUP + 4 * s);
       int32_t first = !biased ? 0 : half ? x[r].correction2[g] : x[r].correction[g];
 #pragma unroll
-      for (int t = 0; t < 2; ++t)
-        dots[half][r][t] = dpbusd(s == 0 || (halves && s == 4) ? (ILanes)first : dots[half][r][t],
-                                  w[t].codes[s], codes);
+      for (int t = 0; t < 2; ++t) {
+        ILanes &dot = dots[half][r][t];
+        if (s == 0 || (halves && s == 4))
+          dot = rounds ? w.start[i][t] : (ILanes)first;
+        dot = rounds ? dpbusd(dot, codes, w.codes[i][t][s]) : dpbusd(dot, w.codes[i][t][s], codes);
+      }
     }
   }
 }
@@ -204,7 +266,7 @@ TK_INLINE void multiplyGroup(int32_t format, const UnpackedGroup (&w)[2], const 
 // multiply(row, i, x, dots) gives the integer products of group g + i; `row` is the first row's
 // number.
 template <int Rows, class F>
-TK_INLINE void addRows(int32_t format, int64_t groups, const UnpackedGroup (*w)[2], int64_t g,
+TK_INLINE void addRows(int32_t format, bool rounds, int64_t groups, const UnpackedRun &w, int64_t g,
                        int64_t count, int64_t row, const char *rows, float *const *acc,
                        F multiply) {
   CodeRow x[Rows];
@@ -224,9 +286,15 @@ TK_INLINE void addRows(int32_t format, int64_t groups, const UnpackedGroup (*w)[
 #pragma unroll
       for (int t = 0; t < 2; ++t)
         sums[r][t] =
-            addScaled(format, sums[r][t], dots[0][r][t], dots[tk_has_halves(format) ? 1 : 0][r][t],
-                      w[i][t].scales, x[r], g + i);
+            addScaled(format, rounds, sums[r][t], dots[0][r][t],
+                      dots[tk_has_halves(format) ? 1 : 0][r][t], w.scales(i, t), x[r], g + i);
   }
+  for (int64_t i = 0; rounds && i < count; i += 2)
+#pragma unroll
+    for (int r = 0; r < Rows; ++r)
+#pragma unroll
+      for (int t = 0; t < 2; ++t)
+        sums[r][t] = addPairs(sums[r][t], w.minima[i / 2][t], x[r].scaledSum[(g + i) / 2]);
 #pragma unroll
   for (int r = 0; r < Rows; ++r)
 #pragma unroll
@@ -274,14 +342,15 @@ TK_INLINE void takeSums(int32_t format, const TileSums *sums, int64_t row, const
 
 #endif // TK_TILES
 
-// Many rows of two tiles.
-TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *const *tiles,
-                                const char *rows, int64_t count, float *const *acc) {
+// Many rows of two tiles; any number where minima are rounded.
+TK_INLINE void dotQuantisedRows(int32_t format, bool rounds, int64_t cols,
+                                const uint8_t *const *tiles, const char *rows, int64_t count,
+                                float *const *acc) {
   int64_t groups = (cols + TK_GROUP - 1) / TK_GROUP, groupBytes = tk_group_bytes(format);
   int64_t rowBytes = groups * TK_ACTIVATION_GROUP_BYTES;
   // Tile registers read lines of bytes where they lie.
   bool unpacks = !TK_TILES || tk_has_nibbles(format);
-  alignas(64) UnpackedGroup w[RunGroups][2];
+  alignas(64) UnpackedRun w;
   for (int64_t g = 0; g < groups; g += RunGroups) {
     int64_t run = least(RunGroups, groups - g);
     for (int64_t i = 0; i < run; ++i)
@@ -289,17 +358,24 @@ TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *con
       for (int t = 0; t < 2; ++t) {
         const uint8_t *group = tiles[t] + (g + i) * groupBytes;
         if (unpacks)
-          loadCodes(format, group, 0, w[i][t].codes);
-        w[i][t].scales = loadScales(format, group, 0);
+          loadCodes(format, group, 0, w.codes[i][t]);
+        GroupScales scales = loadScales(format, group, 0);
+        w.setScales(format, rounds, i, t, scales);
+        if (rounds)
+          w.start[i][t] = centreCodes(scales, w.codes[i][t]);
+        if (rounds && i % 2 == 0)
+          w.minima[i / 2][t] =
+              pairUp(restOfMinimum(scales),
+                     i + 1 < run ? restOfMinimum(loadScales(format, group + groupBytes, 0)) : 0.0f);
       }
     auto addAll = [&](int64_t r, int64_t end, auto multiply) __attribute__((always_inline)) {
       for (; r + 4 <= end; r += 4) {
         float *out[] = {acc[0] + 16 * r, acc[1] + 16 * r};
-        addRows<4>(format, groups, w, g, run, r, rows + r * rowBytes, out, multiply);
+        addRows<4>(format, rounds, groups, w, g, run, r, rows + r * rowBytes, out, multiply);
       }
       for (; r < end; ++r) {
         float *out[] = {acc[0] + 16 * r, acc[1] + 16 * r};
-        addRows<1>(format, groups, w, g, run, r, rows + r * rowBytes, out, multiply);
+        addRows<1>(format, rounds, groups, w, g, run, r, rows + r * rowBytes, out, multiply);
       }
     };
 #if TK_TILES
@@ -311,7 +387,7 @@ TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *con
       for (int64_t i = 0; i < run; ++i) {
         const uint8_t *lines[2];
         for (int t = 0; t < 2; ++t)
-          lines[t] = unpacks ? (const uint8_t *)w[i][t].codes
+          lines[t] = unpacks ? (const uint8_t *)w.codes[i][t]
                              : tiles[t] + (g + i) * groupBytes + tk_scale_bytes(format);
         const char *codes = rows + first * rowBytes + (g + i) * TK_GROUP;
         if (i % 2)
@@ -326,8 +402,9 @@ TK_INLINE void dotQuantisedRows(int32_t format, int64_t cols, const uint8_t *con
     }
 #else
     addAll(0, count,
-           [&](int64_t, int64_t i, const auto &x, auto &dots)
-               __attribute__((always_inline)) { multiplyGroup(format, w[i], x, g + i, dots); });
+           [&](int64_t, int64_t i, const auto &x, auto &dots) __attribute__((always_inline)) {
+             multiplyGroup(format, rounds, w, i, x, g + i, dots);
+           });
 #endif
   }
 }
@@ -406,12 +483,14 @@ TK_INLINE TileRegisters registersFor(int32_t format, int64_t count) {
                        tk_has_halves(format) ? TK_GROUP / 2 : TK_GROUP);
 }
 
-// acc[t][count][16] of two tiles; with the same acc twice, of one.
-TK_INLINE void dotTiles(int32_t format, int64_t cols, const uint8_t *const *tiles, const char *rows,
-                        int64_t count, float *const *acc) {
+// acc[t][count][16] of two tiles; with the same acc twice, of one. `rounds`: as the rows
+// were prepared (roundsMinima).
+TK_INLINE void dotTiles(int32_t format, [[maybe_unused]] bool rounds, int64_t cols,
+                        const uint8_t *const *tiles, const char *rows, int64_t count,
+                        float *const *acc) {
 #if TK_LANES == 16
-  if (tk_is_quantised(format) && count >= ManyRows)
-    return dotQuantisedRows(format, cols, tiles, rows, count, acc);
+  if (tk_is_quantised(format) && (count >= ManyRows || rounds))
+    return dotQuantisedRows(format, rounds, cols, tiles, rows, count, acc);
 #endif
   for (int t = 0; t < (acc[0] == acc[1] ? 1 : 2); ++t)
     if (tk_is_quantised(format) && count == 1)

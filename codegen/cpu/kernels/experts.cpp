@@ -84,21 +84,22 @@ TK_KERNEL(tk_expert_linear) {
   ExpertPairs pairs = {s, order, order + capacity};
 
   int64_t tokens = countRows(s.rows, env), step = capacity / s.slots;
+  int64_t block = tk_row_block(s.format, s.cols);
   TileRegisters registers = registersFor(s.format, tokens * s.slots);
   for (int64_t first = 0; first < tokens; first += step) {
     sortPairs(pairs, choice, first, least(step, tokens - first));
     // Calls f(expert, first pair, pair count, cost of a tile) for each block.
     auto forEachBlock = [&](auto f) __attribute__((always_inline)) {
       for (int64_t e = 0; e < s.experts; ++e)
-        for (int64_t i = pairs.starts[e]; i < pairs.starts[e + 1]; i += TK_ROW_BLOCK) {
-          int64_t count = least(TK_ROW_BLOCK, pairs.starts[e + 1] - i);
+        for (int64_t i = pairs.starts[e]; i < pairs.starts[e + 1]; i += block) {
+          int64_t count = least(block, pairs.starts[e + 1] - i);
           f(e, i, count, count + TileCost);
         }
     };
     int64_t total = 0;
     for (int64_t e = 0; e < s.experts; ++e) {
       int64_t count = pairs.starts[e + 1] - pairs.starts[e];
-      total += (count + (count + TK_ROW_BLOCK - 1) / TK_ROW_BLOCK * TileCost) * tiles;
+      total += (count + (count + block - 1) / block * TileCost) * tiles;
     }
     int64_t begin = total * env->thread / env->threads;
     int64_t end = total * (env->thread + 1) / env->threads, at = 0;
@@ -113,7 +114,7 @@ TK_KERNEL(tk_expert_linear) {
       prepareExpertRows(p, pairs, x, order + i, count, rows, spare);
       // Two tiles at a time: of gate and up, or neighbours.
       for (int64_t t = from; t < to; t += s.gated ? 1 : 2) {
-        alignas(64) float acc[2][TK_ROW_BLOCK * 16];
+        alignas(64) float acc[2][TK_MOST_ROWS * 16];
         int64_t next = least(t + 1, to - 1);
         float *const both[] = {acc[0], acc[s.gated || next > t ? 1 : 0]};
         p.weight = weight + e * matrix;
@@ -122,7 +123,7 @@ TK_KERNEL(tk_expert_linear) {
           p.weight = up + e * matrix;
           tiles[1] = p.tile(t);
         }
-        dotTiles(p.format, p.cols, tiles, rows, count, both);
+        dotTiles(p.format, p.rounds, p.cols, tiles, rows, count, both);
         for (int64_t r = 0; r < count; ++r) {
           int64_t token = order[i + r] / s.slots, slot = order[i + r] % s.slots;
           float *o = out + token * s.out_stride + slot * s.out_cols;

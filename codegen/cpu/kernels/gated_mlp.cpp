@@ -15,6 +15,7 @@ TK_KERNEL(tk_gated_mlp) {
   p.xStride = s.x_stride;
   p.norm = s.norm;
   p.eps = s.eps;
+  p.rounds = roundsMinima(s.format, s.rows, s.may_round);
   p.normWeight = s.norm ? (const float *)io[operand++] : nullptr;
   p.normBias = s.norm_bias ? (const float *)io[operand++] : nullptr;
   const float *bias = s.bias ? (const float *)io[operand++] : nullptr;
@@ -31,7 +32,7 @@ TK_KERNEL(tk_gated_mlp) {
   };
 
   int64_t rowCount = countRows(s.rows, env);
-  if (usesMatmul(p, s.matmul, rowCount, env))
+  if (usesMatmul(p, s.may_round, rowCount, env))
     return forEachMatmulBlock(p, rowCount, s.out_cols, env,
                               [&](const MatmulBlock &block, int64_t r, int64_t c, int64_t cols)
                                   __attribute__((always_inline)) {
@@ -45,7 +46,7 @@ TK_KERNEL(tk_gated_mlp) {
   forEachTile<16>(p, rowCount, s.out_cols, env,
                   [&](int64_t r, const char *rows, int64_t count, int64_t c)
                       __attribute__((always_inline)) {
-                        alignas(64) float g[TK_ROW_BLOCK * 16], u[TK_ROW_BLOCK * 16];
+                        alignas(64) float g[TK_MOST_ROWS * 16], u[TK_MOST_ROWS * 16];
                         float *const both[] = {g, u};
                         dotColumns(p, c, up + c, rows, count, both);
                         for (int64_t i = 0; i < count; ++i)

@@ -16,7 +16,7 @@ TK_KERNEL(tk_kv_append) {
   Range share = shareOf(batch.tokens, env);
   for (int64_t t = share.begin; t < share.end; ++t) {
     int64_t position = batch.positions[t];
-    int64_t block = blocksOf(batch, batch.sequence_of[t])[position / TENON_BLOCK_TOKENS];
+    int64_t block = tk_blocks_of(&batch, batch.sequence_of[t])[position / TENON_BLOCK_TOKENS];
     for (int64_t h = 0; h < s.kv_heads; ++h) {
       appendKey(cache, block, h, position, k + t * s.k_stride + h * s.head_dim);
       if (!s.values_in_keys)

@@ -14,6 +14,7 @@ TK_KERNEL(tk_linear) {
   p.xStride = s.x_stride;
   p.norm = s.norm;
   p.eps = s.eps;
+  p.rounds = roundsMinima(s.format, s.rows, s.may_round);
   p.normWeight = s.norm ? (const float *)io[operand++] : nullptr;
   p.normBias = s.norm_bias ? (const float *)io[operand++] : nullptr;
   const float *bias = s.bias ? (const float *)io[operand++] : nullptr;
@@ -31,7 +32,7 @@ TK_KERNEL(tk_linear) {
   };
 
   int64_t rowCount = countRows(s.rows, env);
-  if (usesMatmul(p, s.matmul, rowCount, env))
+  if (usesMatmul(p, s.may_round, rowCount, env))
     return forEachMatmulBlock(p, rowCount, s.out_cols, env,
                               [&](const MatmulBlock &block, int64_t r, int64_t c, int64_t cols)
                                   __attribute__((always_inline)) {
@@ -43,7 +44,7 @@ TK_KERNEL(tk_linear) {
   forEachTile<32>(p, rowCount, s.out_cols, env,
                   [&](int64_t r, const char *rows, int64_t count, int64_t c)
                       __attribute__((always_inline)) {
-                        alignas(64) float acc[2][TK_ROW_BLOCK * 16];
+                        alignas(64) float acc[2][TK_MOST_ROWS * 16];
                         float *const both[] = {acc[0], acc[1]};
                         dotColumns(p, c, c + 16, rows, count, both);
                         for (int64_t i = 0; i < count; ++i)

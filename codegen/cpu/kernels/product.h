@@ -23,6 +23,7 @@ struct Product {
   float eps;
   const float *normWeight, *normBias; // null where absent
   int64_t outCols;                    // N
+  bool rounds;                        // as roundsMinima does
 
   __attribute__((always_inline)) const uint8_t *tile(int64_t index) const {
     return weight + index * tk_tile_bytes(format, cols);
@@ -58,28 +59,30 @@ template <int Width = 1> TK_INLINE IVec largestOfGroups(const float *x) {
   }
 }
 
-// Writes the codes of 16 groups; gives their sums, of all (`half` < 0) or of one half.
+// Writes the codes of 16 groups, plus `bias`; gives the codes' sums, of all (`half` < 0) or of one
+// half.
 template <int Width = 1>
-TK_INLINE IVec quantiseGroups(const float *x, const float *inverse, int8_t *codes, int half) {
+TK_INLINE IVec quantiseGroups(const float *x, const float *inverse, int32_t bias, int8_t *codes,
+                              int half) {
   if constexpr (Width == 16) {
     const float magic = 0x1.8p23f; // adding it rounds to an integer
     IVec a = bitsOf(load(x) * *inverse + magic) - (int32_t)bitsOf(magic);
     IVec b = bitsOf(load(x + 16) * *inverse + magic) - (int32_t)bitsOf(magic);
-    storeAs(codes, __builtin_convertvector(a, ByteVec));
-    storeAs(codes + 16, __builtin_convertvector(b, ByteVec));
+    storeAs(codes, __builtin_convertvector(a + bias, ByteVec));
+    storeAs(codes + 16, __builtin_convertvector(b + bias, ByteVec));
     return half < 0 ? a + b : half == 0 ? a : b;
   } else {
     constexpr int64_t Half = 8 / Width;
-    IVec a = quantiseGroups<2 * Width>(x, inverse, codes, half);
-    IVec b = quantiseGroups<2 * Width>(x + Half * TK_GROUP, inverse + Half, codes + Half * TK_GROUP,
-                                       half);
+    IVec a = quantiseGroups<2 * Width>(x, inverse, bias, codes, half);
+    IVec b = quantiseGroups<2 * Width>(x + Half * TK_GROUP, inverse + Half, bias,
+                                       codes + Half * TK_GROUP, half);
     return lowHalves<2 * Width>(a, b) + highHalves<2 * Width>(a, b);
   }
 }
 
-// Codes in -127 .. 127 with one scale for each 32, as a CodeRow. x is padded with zeros to 16
-// groups.
-TK_INLINE void quantise(int32_t format, int64_t cols, const float *x, char *row) {
+// Codes in -127 .. 127 with one scale for each 32, as a CodeRow; `rounds`: as roundsMinima has it.
+// x is padded with zeros to 16 groups.
+TK_INLINE void quantise(int32_t format, bool rounds, int64_t cols, const float *x, char *row) {
   int64_t groups = (cols + TK_GROUP - 1) / TK_GROUP;
   float *numbers = (float *)(row + groups * TK_GROUP);
   for (int64_t g = 0; g < groups; g += 16) {
@@ -92,16 +95,21 @@ TK_INLINE void quantise(int32_t format, int64_t cols, const float *x, char *row)
     store(inverse, largest > 0.0f ? 127.0f / largest : 0.0f);
     Vec scale = largest * (1.0f / 127.0f);
     IVec low, high = 0;
+    int32_t bias = rounds ? 128 : 0;
     if (tk_has_halves(format)) {
-      low = quantiseGroups(from, inverse, codes, 0);
-      high = quantiseGroups(from, inverse, codes, 1);
+      low = quantiseGroups(from, inverse, bias, codes, 0);
+      high = quantiseGroups(from, inverse, bias, codes, 1);
     } else {
-      low = quantiseGroups(from, inverse, codes, -1);
+      low = quantiseGroups(from, inverse, bias, codes, -1);
     }
     if (n < 16)
       __builtin_memcpy(row + g * TK_GROUP, last, (size_t)(n * TK_GROUP));
     store(numbers + g, scale, n);
-    store(numbers + groups + g, scale * __builtin_convertvector(low + high, Vec), n);
+    Vec scaledSum = scale * __builtin_convertvector(low + high, Vec);
+    if (rounds) // whole pairs
+      storeElements(TENON_BF16, (char *)(numbers + groups) + 2 * g, scaledSum, n + n % 2);
+    else
+      store(numbers + groups + g, scaledSum, n);
     store(numbers + 2 * groups + g, floatOf(-128 * low), n);
     store(numbers + 3 * groups + g, floatOf(-128 * high), n);
   }
@@ -114,7 +122,7 @@ TK_INLINE void prepareRow(const Product &p, int64_t row, char *out, float *spare
   prepareFloats(p, row, spare);
   for (int64_t c = tk_round_up(p.cols, TK_GROUP); c < tk_round_up(p.cols, 16 * TK_GROUP); ++c)
     spare[c] = 0;
-  quantise(p.format, p.cols, spare, out);
+  quantise(p.format, p.rounds, p.cols, spare, out);
 }
 
 // Rows first .. first + count - 1.
@@ -135,16 +143,16 @@ TK_INLINE void dotColumns(const Product &p, int64_t c, int64_t d, const char *ro
   bool both = d < p.outCols;
   const uint8_t *tiles[] = {p.tile(c / 16), p.tile((both ? d : c) / 16)};
   float *const to[] = {acc[0], both ? acc[1] : acc[0]};
-  dotTiles(p.format, p.cols, tiles, rows, count, to);
+  dotTiles(p.format, p.rounds, p.cols, tiles, rows, count, to);
   for (int t = 0; t < (both ? 2 : 1); ++t) {
     int64_t first = t ? d : c, shift = first % 16;
     if (shift == 0)
       continue;
-    alignas(64) float next[TK_ROW_BLOCK * 16];
+    alignas(64) float next[TK_MOST_ROWS * 16];
     if (first + 16 - shift < p.outCols) {
       const uint8_t *second[] = {p.tile(first / 16 + 1), p.tile(first / 16 + 1)};
       float *const same[] = {next, next};
-      dotTiles(p.format, p.cols, second, rows, count, same);
+      dotTiles(p.format, p.rounds, p.cols, second, rows, count, same);
     }
     for (int64_t r = 0; r < count; ++r)
       for (int64_t i = 0; i < 16; ++i)
@@ -167,8 +175,9 @@ TK_INLINE void forEachTile(const Product &p, int64_t rowCount, int64_t outCols,
   float *spare = (float *)env->scratch;
   char *rows = env->scratch + tk_spare_row_bytes(p.cols);
   TileRegisters registers = registersFor(p.format, rowShare.end - rowShare.begin);
-  for (int64_t r = rowShare.begin; r < rowShare.end; r += TK_ROW_BLOCK) {
-    int64_t count = least(TK_ROW_BLOCK, rowShare.end - r);
+  int64_t block = tk_row_block(p.format, p.cols);
+  for (int64_t r = rowShare.begin; r < rowShare.end; r += block) {
+    int64_t count = least(block, rowShare.end - r);
     prepareRows(p, r, count, rows, spare);
     for (int64_t t = share.begin; t < share.end; ++t)
       f(r, rows, count, Width * t);

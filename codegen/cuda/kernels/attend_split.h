@@ -355,7 +355,7 @@ struct Spans {
   int32_t first, count;
 };
 TK_DEVICE Spans spansOf(const tk_attention_shape &s, int32_t last) {
-  int32_t first = firstVisible(s, last) / TK_SPAN;
+  int32_t first = tk_first_visible(&s, last) / TK_SPAN;
   return {first, last < 0 ? 0 : last / TK_SPAN - first + 1};
 }
 
@@ -432,7 +432,7 @@ TK_DEVICE void attendSplit(const tk_attention_shape &s, const AttentionOperands 
   int32_t row = (int32_t)blockY(), x = (int32_t)blockX(), pieces = s.kv_heads * cut.runs;
   int32_t run = x % cut.runs, head = x / cut.runs % s.kv_heads, first = x / pieces;
   int32_t step = (int32_t)gridX() / pieces;
-  int32_t last = lastVisible(s, batch, row), queries = cut.group - 8 * cut.octets * run;
+  int32_t last = tk_last_visible(&s, &batch, row), queries = cut.group - 8 * cut.octets * run;
   Spans spans = spansOf(s, last);
   if (cut.splits > 1 && first >= spans.count)
     return;
@@ -446,7 +446,7 @@ TK_DEVICE void attendSplit(const tk_attention_shape &s, const AttentionOperands 
              io.bias ? io.bias + firstHead * s.bias_length : nullptr,
              queries < 8 * cut.octets ? queries : 8 * cut.octets,
              batch.positions[row],
-             firstVisible(s, last),
+             tk_first_visible(&s, last),
              last + 1,
              words,
              scores,
@@ -476,7 +476,7 @@ TK_DEVICE void mergeShares(const tk_attention_shape &s, const AttentionOperands 
                            const tk_args &args) {
   tk_split_cut cut = tk_cut_split(s);
   int64_t row = blockY(), head = blockX();
-  int32_t valueDim = valueDimOf(s), count = spansOf(s, lastVisible(s, *args.batch, row)).count;
+  int32_t valueDim = valueDimOf(s), count = spansOf(s, tk_last_visible(&s, args.batch, row)).count;
   count = count < cut.splits ? count : cut.splits;
   const float *partials = partialOf(s, cut, args, row, 0, head);
   int64_t stride = (int64_t)s.heads * tk_split_floats(s);

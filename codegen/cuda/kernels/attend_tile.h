@@ -57,7 +57,7 @@ struct Tile {
     if (token >= endToken || query >= cut.group)
       return {-1, -1, 0, 0, -1};
     return {token, batch.sequence_of[token], kvHead * cut.group + query, batch.positions[token],
-            lastVisible(s, batch, token)};
+            tk_last_visible(&s, &batch, token)};
   }
 
   // Whether a row sees a key.
@@ -102,13 +102,13 @@ private:
       return {0, endToken, endToken, 0, 0, 0, 0};
     int32_t sequence = batch.sequence_of[token], end = batch.starts[sequence + 1];
     end = end < endToken ? end : endToken;
-    int32_t lowest = lastVisible(s, batch, token), begin = firstVisible(s, lowest);
+    int32_t lowest = tk_last_visible(&s, &batch, token), begin = tk_first_visible(&s, lowest);
     return {sequence,
             token,
             end,
             lowest,
             begin,
-            lastVisible(s, batch, end - 1) + 1,
+            tk_last_visible(&s, &batch, end - 1) + 1,
             begin / TK_TILE_KEYS * TK_TILE_KEYS};
   }
   // On to the next sequence that is this block's and has keys.

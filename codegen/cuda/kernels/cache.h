@@ -3,7 +3,7 @@
 #ifndef TENON_CODEGEN_CUDA_KERNELS_CACHE_H
 #define TENON_CODEGEN_CUDA_KERNELS_CACHE_H
 
-#include "codegen/kernels/shapes.h"
+#include "codegen/kernels/visible.h"
 #include "device.h"
 
 namespace tk {
@@ -65,30 +65,6 @@ TK_DEVICE Cache cacheOf(const tk_attention_shape &s, void *pool, const tk_args &
           s.values_in_keys != 0};
 }
 
-// The physical block of each logical block of a sequence.
-TK_DEVICE const int32_t *blocksOf(const tenon_batch &batch, int64_t sequence) {
-  return batch.block_table + sequence * batch.max_blocks;
-}
-// The same of what attention reads.
-TK_DEVICE const int32_t *keyBlocksOf(const tk_attention_shape &s, const tenon_batch &batch,
-                                     int64_t sequence) {
-  return s.keys == TK_KEYS_MEMORY ? batch.memory_table + sequence * batch.memory_max_blocks
-                                  : blocksOf(batch, sequence);
-}
-
-// The last position that a token sees; -1: none.
-TK_DEVICE int32_t lastVisible(const tk_attention_shape &s, const tenon_batch &batch,
-                              int64_t token) {
-  int64_t sequence = batch.sequence_of[token];
-  return s.keys == TK_KEYS_MEMORY   ? batch.memory_lengths[sequence] - 1
-         : s.keys == TK_KEYS_TOKENS ? batch.starts[sequence + 1] - batch.starts[sequence] - 1
-                                    : batch.positions[token];
-}
-// The first position that a token sees whose last is `last`.
-TK_DEVICE int32_t firstVisible(const tk_attention_shape &s, int32_t last) {
-  return s.window && last >= s.window ? last - s.window + 1 : 0;
-}
-
 // Where attention finds the keys and values of one head of a sequence: in the cache, or in rows of
 // the batch's tokens (f32).
 struct KeyRows {
@@ -122,7 +98,7 @@ struct AttentionOperands {
                            int64_t head) const {
     Cache cache = cacheOf(s, pool, args);
     if (s.keys != TK_KEYS_TOKENS)
-      return {cache, keyBlocksOf(s, *args.batch, sequence), head, nullptr, nullptr, 0, 0};
+      return {cache, tk_key_blocks_of(&s, args.batch, sequence), head, nullptr, nullptr, 0, 0};
     int64_t token = args.batch->starts[sequence];
     return {cache,
             nullptr,

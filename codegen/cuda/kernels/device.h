@@ -15,17 +15,18 @@
 //   syncWarp()           likewise those of the warp
 //   shuffle(v, lane)     v of that lane     shuffleXor(v, mask)  v of lane ^ mask
 //   anyLane(b) ballotLanes(b)     of the warp's lanes (any and ballot are global names of CUDA's)
+//   shuffleLong(v, lane) of 64 bits
 //                        Whole warps take part in all of these, whole blocks in sync().
 //   shared()             dynamic shared memory of the block, aligned to 128; undefined at first
 //
-//   atomicAdd(float *|int32_t *, v), atomicMax(int32_t *, v)     return what was there
+//   atomicAdd(float *|int32_t *|uint64_t *, v), atomicMax(int32_t *, v)      return what was there
 //
 //   exponential hyperbolicTangent errorFunction squareRoot logarithm      of floats
-//   infinity() notANumber()
 //   sine cosine power                                                     of doubles
-//   bf16ToFloat(bits) bf16Low(word) bf16High(word) floatToBf16(v)         nearest even; NaN stays
-//   NaN halfToFloat(bits) halfLow(word) halfHigh(word) floatToHalf(v) pack(low, high)      two
-//   16-bit values in a word
+//   infinity() notANumber()
+//   bf16ToFloat(bits) bf16Low(word) bf16High(word) floatToBf16(v)   nearest even; a NaN stays one
+//   halfToFloat(bits) halfLow(word) halfHigh(word) floatToHalf(v)
+//   pack(low, high)                                                 two 16-bit values in a word
 //
 //   dot4(a, b, c)        c + Σ a[i] b[i], i < 4: signed bytes of words     dot4Unsigned: those of a
 //                        are unsigned
@@ -35,10 +36,10 @@
 //   storeWords4(void *, Words4)
 //   prefetchLine(const void *)                        asks for 128 bytes of global memory
 //
-//   copyAsync16(void *shared, const void *global)     16 bytes; they are there for this thread
-//   behind commitCopies()       closes a group of copies     waitCopies, for others behind a
-//   barrier too waitCopies(pending)  until only the last `pending` groups (0 .. 7) may be on their
-//   way
+//   copyAsync16(void *shared, const void *global)     begins to copy 16 bytes
+//   commitCopies()                                    closes a group of copies
+//   waitCopies(pending)    until only the last `pending` groups (0 .. 7) may be on their way; the
+//                          others' bytes are there for this thread, and for others behind a barrier
 //
 // mma: c += a · b, one product of a warp. Lane 4g + t holds, of A [16, K], B [K, 8], C [16, 8]:
 //
@@ -77,12 +78,26 @@ struct alignas(16) Words4 {
 #endif
 
 namespace tk {
+TK_DEVICE float exponential(float x) { return expf(x); }
+TK_DEVICE float hyperbolicTangent(float x) { return tanhf(x); }
+TK_DEVICE float errorFunction(float x) { return erff(x); }
+TK_DEVICE float squareRoot(float x) { return sqrtf(x); }
+TK_DEVICE float logarithm(float x) { return logf(x); }
+TK_DEVICE double sine(double x) { return sin(x); }
+TK_DEVICE double cosine(double x) { return cos(x); }
+TK_DEVICE double power(double x, double y) { return pow(x, y); }
+
 TK_DEVICE float infinity() { return bitsToFloat(0x7f800000u); }
 TK_DEVICE float notANumber() { return bitsToFloat(0x7fc00000u); }
 
 TK_DEVICE int lane() { return threadIndex() % 32; }
 TK_DEVICE int warp() { return threadIndex() / 32; }
 TK_DEVICE int warps() { return threadCount() / 32; }
+
+TK_DEVICE uint64_t shuffleLong(uint64_t v, int lane) {
+  uint32_t low = shuffle((uint32_t)v, lane), high = shuffle((uint32_t)(v >> 32), lane);
+  return low | (uint64_t)high << 32;
+}
 
 TK_DEVICE float bf16Low(uint32_t word) { return bitsToFloat(word << 16); }
 TK_DEVICE float bf16High(uint32_t word) { return bitsToFloat(word & 0xffff0000u); }

@@ -42,15 +42,9 @@ TK_DEVICE char *shared() {
 // The global ones themselves: functions of the same signature would make calls ambiguous.
 using ::atomicAdd;
 using ::atomicMax;
-
-TK_DEVICE float exponential(float x) { return expf(x); }
-TK_DEVICE float hyperbolicTangent(float x) { return tanhf(x); }
-TK_DEVICE float errorFunction(float x) { return erff(x); }
-TK_DEVICE float squareRoot(float x) { return sqrtf(x); }
-TK_DEVICE float logarithm(float x) { return logf(x); }
-TK_DEVICE double sine(double x) { return sin(x); }
-TK_DEVICE double cosine(double x) { return cos(x); }
-TK_DEVICE double power(double x, double y) { return pow(x, y); }
+TK_DEVICE uint64_t atomicAdd(uint64_t *p, uint64_t v) {
+  return ::atomicAdd((unsigned long long *)p, (unsigned long long)v);
+}
 
 TK_DEVICE float bitsToFloat(uint32_t bits) { return __uint_as_float(bits); }
 TK_DEVICE uint32_t floatToBits(float v) { return __float_as_uint(v); }

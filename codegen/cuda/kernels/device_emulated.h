@@ -36,6 +36,7 @@ uint32_t tk_emulated_shuffle(uint32_t v, int32_t lane);
 uint32_t tk_emulated_ballot(int32_t b);
 float tk_emulated_add_float(float *p, float v);
 int32_t tk_emulated_add_int(int32_t *p, int32_t v);
+uint64_t tk_emulated_add_long(uint64_t *p, uint64_t v);
 int32_t tk_emulated_max_int(int32_t *p, int32_t v);
 void tk_emulated_copy(void *shared, const void *global);
 void tk_emulated_commit();
@@ -76,16 +77,8 @@ TK_DEVICE bool anyLane(bool b) { return ballotLanes(b) != 0; }
 
 TK_DEVICE float atomicAdd(float *p, float v) { return tk_emulated_add_float(p, v); }
 TK_DEVICE int32_t atomicAdd(int32_t *p, int32_t v) { return tk_emulated_add_int(p, v); }
+TK_DEVICE uint64_t atomicAdd(uint64_t *p, uint64_t v) { return tk_emulated_add_long(p, v); }
 TK_DEVICE int32_t atomicMax(int32_t *p, int32_t v) { return tk_emulated_max_int(p, v); }
-
-TK_DEVICE float exponential(float x) { return expf(x); }
-TK_DEVICE float hyperbolicTangent(float x) { return tanhf(x); }
-TK_DEVICE float errorFunction(float x) { return erff(x); }
-TK_DEVICE float squareRoot(float x) { return sqrtf(x); }
-TK_DEVICE float logarithm(float x) { return logf(x); }
-TK_DEVICE double sine(double x) { return sin(x); }
-TK_DEVICE double cosine(double x) { return cos(x); }
-TK_DEVICE double power(double x, double y) { return pow(x, y); }
 
 TK_DEVICE float bitsToFloat(uint32_t bits) { return bitsAs<float>(bits); }
 TK_DEVICE uint32_t floatToBits(float v) { return bitsAs<uint32_t>(v); }

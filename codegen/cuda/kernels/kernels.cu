@@ -12,3 +12,4 @@
 #include "rope.cu"
 #include "rope_attention.cu"
 #include "routing.cu"
+#include "sample.cu"

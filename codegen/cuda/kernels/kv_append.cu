@@ -14,7 +14,7 @@ TK_DEVICE void tk_kv_append(const tk_kv_append_shape &s, const tk_args &args) {
                  s.values_in_keys != 0};
   int64_t token = blockY();
   int32_t position = batch.positions[token];
-  int64_t block = blocksOf(batch, batch.sequence_of[token])[position / TENON_BLOCK_TOKENS];
+  int64_t block = tk_blocks_of(&batch, batch.sequence_of[token])[position / TENON_BLOCK_TOKENS];
   int64_t slot = position % TENON_BLOCK_TOKENS;
   const float *k = (const float *)args.io[0] + token * s.k_stride;
   int64_t first = blockX() * threadCount() + threadIndex(), step = gridX() * threadCount();

@@ -13,16 +13,8 @@ typedef tenon_arguments tk_args;
 
 // One kernel of a stage. The launches of a stage run one after another with the same shape and
 // arguments; the end of one is the only barrier of a whole grid.
-struct tk_launch {
-  const char *function;   // "tk_linear_few"
-  int32_t threads;        // of a block: a multiple of 32, at most 1024
-  int32_t columns;        // blocks in x
-  int32_t rows_per_block; // blocks in y = rows / rows_per_block, rounded up; 0: one
-  int32_t rows;           // tk_rows: which rows are counted
-  int64_t shared_bytes;   // dynamic shared memory of a block
-  // Made only for so many rows; 0: no limit.
-  int32_t least_rows, most_rows;
-  int64_t workspace_bytes, workspace_row_bytes;
+struct tk_launch : tenon_grid {
+  const char *function; // "tk_linear_few"
 };
 
 #define TK_MAX_LAUNCHES 4

@@ -4,30 +4,8 @@
 
 namespace tk {
 
-struct LinearOperands {
-  Prologue prologue;
-  const float *x, *bias, *residual;
-  const char *weight;
-  float *out;
-};
-
-TK_DEVICE LinearOperands operandsOf(const tk_linear_shape &s, const tk_args &args,
-                                    int32_t rounded) {
-  int at = 0;
-  LinearOperands o;
-  o.x = (const float *)args.io[at++];
-  o.weight = (const char *)args.io[at++];
-  const float *normWeight = s.norm ? (const float *)args.io[at++] : nullptr;
-  const float *normBias = s.norm_bias ? (const float *)args.io[at++] : nullptr;
-  o.bias = s.bias ? (const float *)args.io[at++] : nullptr;
-  o.residual = s.residual ? (const float *)args.io[at++] : nullptr;
-  o.out = (float *)args.io[at];
-  o.prologue = {s.format, tk_parts(s.format, rounded), s.cols, s.norm, s.eps, normWeight, normBias};
-  return o;
-}
-
 // Pair p is outputs 32p .. 32p + 31. Behind the last tile it is read once more.
-TK_DEVICE auto pairsOf(const tk_linear_shape &s, const LinearOperands &o) {
+TK_DEVICE auto pairsOf(const tk_linear_shape &s, const ProductOperands &o) {
   int64_t rows = tk_round_up(s.out_cols, 16), tileBytes = tk_tile_bytes(s.format, s.cols);
   return makePairs<false>((rows + 31) / 32,
                           [=](int64_t pair, int g) -> Quarter {
@@ -50,22 +28,14 @@ TK_DEVICE auto pairsOf(const tk_linear_shape &s, const LinearOperands &o) {
 } // namespace tk
 
 TK_DEVICE void tk_linear_one(const tk_linear_shape &s, const tk_args &args) {
-  tk::LinearOperands o = tk::operandsOf(s, args, 0);
-  tk::multiplyOne(o.prologue, o.x, 0, tk::blockX(), tk::gridX(), tk::pairsOf(s, o));
+  tk::productOne(s, args);
 }
-
 TK_DEVICE void tk_linear_prepare(const tk_linear_shape &s, const tk_args &args) {
-  tk::LinearOperands o = tk::operandsOf(s, args, tk_rounds(s.matmul, tk::countRows(s.rows, args)));
-  tk::prepareRow(o.prologue, o.x + tk::blockY() * s.x_stride, args.workspace, tk::blockY());
+  tk::productPrepare(s, args);
 }
-
 TK_DEVICE void tk_linear_few(const tk_linear_shape &s, const tk_args &args) {
-  tk::LinearOperands o = tk::operandsOf(s, args, 0);
-  tk::multiplyFew(o.prologue, args.workspace, tk::countRows(s.rows, args), tk::pairsOf(s, o));
+  tk::productFew(s, args);
 }
-
 TK_DEVICE void tk_linear_many(const tk_linear_shape &s, const tk_args &args) {
-  tk::LinearOperands o = tk::operandsOf(s, args, s.matmul);
-  tk::multiplyMany(o.prologue, args.workspace, tk::blockY() * tk_many_rows(s.format, s.matmul),
-                   tk::countRows(s.rows, args), tk::blockX() * TK_MANY_PAIRS, tk::pairsOf(s, o));
+  tk::productMany(s, args);
 }

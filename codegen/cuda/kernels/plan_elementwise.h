@@ -1,4 +1,4 @@
-// Which grids embedding, norms, routing and elementwise kernels run on.
+// Which grids embedding, norms, routing, sampling and elementwise kernels run on.
 #ifndef TENON_CODEGEN_CUDA_KERNELS_PLAN_ELEMENTWISE_H
 #define TENON_CODEGEN_CUDA_KERNELS_PLAN_ELEMENTWISE_H
 
@@ -90,6 +90,13 @@ static inline int tk_plan_normalise(const tk_unary_shape &s, int, tk_launch *lau
 static inline int tk_plan_top_k(const tk_top_k_shape &s, int, tk_launch *launches) {
   tk_plan_vectors("tk_top_k", s.rows, 1, 32, launches);
   launches[0].shared_bytes = (int64_t)(s.cols + s.groups) * 4;
+  return 1;
+}
+
+static inline int tk_plan_sample(const tk_sample_shape &s, int, tk_launch *launches) {
+  tk_plan_vectors("tk_sample", TK_ROWS_SCORED, 1, s.vocab, launches);
+  launches[0].threads = (int32_t)tk_round_up(s.vocab < 1024 ? s.vocab : 1024, 32);
+  launches[0].shared_bytes = TK_SAMPLE_WORDS * 8;
   return 1;
 }
 

@@ -38,7 +38,7 @@ static inline int64_t tk_many_shared(int32_t format, int32_t rounded) {
 
 // names: of one, prepare, few, many.
 static inline int tk_plan_product(const char *const *names, int32_t rows, int32_t format,
-                                  int64_t cols, int32_t matmul, int64_t pairs,
+                                  int64_t cols, int32_t may_round, int64_t pairs,
                                   tk_launch *launches) {
   int count = 0;
   tk_launch launch = {};
@@ -80,8 +80,8 @@ static inline int tk_plan_product(const char *const *names, int32_t rows, int32_
   many.function = names[3];
   many.threads = TK_MANY_THREADS;
   many.columns = (int32_t)((pairs + TK_MANY_PAIRS - 1) / TK_MANY_PAIRS);
-  many.rows_per_block = tk_many_rows(format, matmul);
-  many.shared_bytes = tk_many_shared(format, matmul);
+  many.rows_per_block = tk_many_rows(format, may_round);
+  many.shared_bytes = tk_many_shared(format, may_round);
   many.least_rows = TK_MOST_FEW_ROWS + 1;
   launches[count++] = many;
   return count;
@@ -90,14 +90,14 @@ static inline int tk_plan_product(const char *const *names, int32_t rows, int32_
 static inline int tk_plan_linear(const tk_linear_shape &s, int, tk_launch *launches) {
   static const char *const names[] = {"tk_linear_one", "tk_linear_prepare", "tk_linear_few",
                                       "tk_linear_many"};
-  return tk_plan_product(names, s.rows, s.format, s.cols, s.matmul, (s.out_cols + 31) / 32,
+  return tk_plan_product(names, s.rows, s.format, s.cols, s.may_round, (s.out_cols + 31) / 32,
                          launches);
 }
 
 static inline int tk_plan_gated_mlp(const tk_gated_mlp_shape &s, int, tk_launch *launches) {
   static const char *const names[] = {"tk_gated_mlp_one", "tk_gated_mlp_prepare",
                                       "tk_gated_mlp_few", "tk_gated_mlp_many"};
-  return tk_plan_product(names, s.rows, s.format, s.cols, s.matmul, (s.out_cols + 15) / 16,
+  return tk_plan_product(names, s.rows, s.format, s.cols, s.may_round, (s.out_cols + 15) / 16,
                          launches);
 }
 

@@ -333,6 +333,56 @@ TK_DEVICE void multiplyMany(const Prologue &p, const char *prepared, int64_t fir
     multiplyBlock<4>(p, prepared, firstRow, rows, firstPair, pairs);
 }
 
+// ── the launches of tk_linear and tk_gated_mlp ─────────────────────────────────────────────────
+
+// io: x, weight, [norm_weight], [norm_bias], [bias], [residual], out
+struct ProductOperands {
+  Prologue prologue;
+  const float *x, *bias, *residual;
+  const char *weight;
+  float *out;
+};
+
+TK_DEVICE bool hasResidual(const tk_linear_shape &s) { return s.residual != 0; }
+TK_DEVICE bool hasResidual(const tk_gated_mlp_shape &) { return false; }
+
+template <class Shape>
+TK_DEVICE ProductOperands operandsOf(const Shape &s, const tk_args &args, int32_t rounded) {
+  int at = 0;
+  ProductOperands o;
+  o.x = (const float *)args.io[at++];
+  o.weight = (const char *)args.io[at++];
+  const float *normWeight = s.norm ? (const float *)args.io[at++] : nullptr;
+  const float *normBias = s.norm_bias ? (const float *)args.io[at++] : nullptr;
+  o.bias = s.bias ? (const float *)args.io[at++] : nullptr;
+  o.residual = hasResidual(s) ? (const float *)args.io[at++] : nullptr;
+  o.out = (float *)args.io[at];
+  o.prologue = {s.format, tk_parts(s.format, rounded), s.cols, s.norm, s.eps, normWeight, normBias};
+  return o;
+}
+
+// Each shape has its pairsOf(shape, operands).
+template <class Shape> TK_DEVICE void productOne(const Shape &s, const tk_args &args) {
+  ProductOperands o = operandsOf(s, args, 0);
+  multiplyOne(o.prologue, o.x, 0, blockX(), gridX(), pairsOf(s, o));
+}
+
+template <class Shape> TK_DEVICE void productPrepare(const Shape &s, const tk_args &args) {
+  ProductOperands o = operandsOf(s, args, tk_rounds(s.may_round, countRows(s.rows, args)));
+  prepareRow(o.prologue, o.x + blockY() * s.x_stride, args.workspace, blockY());
+}
+
+template <class Shape> TK_DEVICE void productFew(const Shape &s, const tk_args &args) {
+  ProductOperands o = operandsOf(s, args, 0);
+  multiplyFew(o.prologue, args.workspace, countRows(s.rows, args), pairsOf(s, o));
+}
+
+template <class Shape> TK_DEVICE void productMany(const Shape &s, const tk_args &args) {
+  ProductOperands o = operandsOf(s, args, s.may_round);
+  multiplyMany(o.prologue, args.workspace, blockY() * tk_many_rows(s.format, s.may_round),
+               countRows(s.rows, args), blockX() * TK_MANY_PAIRS, pairsOf(s, o));
+}
+
 } // namespace tk
 
 #endif // TENON_CODEGEN_CUDA_KERNELS_PRODUCT_H

@@ -39,8 +39,8 @@ static inline int32_t tk_many_rows(int32_t format, int32_t rounded) {
 #define TK_MOST_FEW_ROWS 64
 
 // Whether activations are rounded to 16 bits beside weights of 16 bits, which @prefill may do.
-static inline int32_t tk_rounds(int32_t matmul, int64_t rows) {
-  return matmul && rows > TK_MOST_FEW_ROWS;
+static inline int32_t tk_rounds(int32_t may_round, int64_t rows) {
+  return may_round && rows > TK_MOST_FEW_ROWS;
 }
 
 // How many 16-bit parts stand for an activation: enough for all bits of f32, or one.

@@ -24,7 +24,7 @@ TK_DEVICE void appendRotated(const tk_rope_attention_shape &s, const tk_args &ar
   const float *v = (const float *)args.io[2] + row * s.v_stride + head * cache.valueDim;
   const float *angles = (const float *)args.io[3] + row * s.angles_stride;
   int32_t position = batch.positions[row], slot = position % TENON_BLOCK_TOKENS;
-  int64_t block = blocksOf(batch, batch.sequence_of[row])[position / TENON_BLOCK_TOKENS];
+  int64_t block = tk_blocks_of(&batch, batch.sequence_of[row])[position / TENON_BLOCK_TOKENS];
   char *key = cache.key(head, block, slot), *value = cache.value(head, block, slot);
   for (int32_t i = threadIndex(); i < cache.headDim - s.rotary_dim / 2; i += threadCount())
     rotatePiece(s.style, s.rotary_dim, k, angles, i,

@@ -57,6 +57,20 @@ Table &ModelTest::table() {
   return table;
 }
 
+void ModelTest::checkBf16(const std::string &column, const std::vector<double> &logits,
+                          const Tensor &wanted) {
+  const nlohmann::json json = readJson(folderOf(GetParam()) + "/golden.json");
+  const double rms = json["bf16_rms_diff"], largest = json["bf16_maxdiff"];
+  const Difference error = compare(logits, wanted.values);
+  const bool chooses = choosesExperts(GetParam());
+  check(column, chooses ? medianRowError(logits, wanted.values, wanted.shape[0]) : error.rms,
+        2 * rms);
+  if (!chooses) {
+    EXPECT_LE(error.max, std::max(6 * rms, 1.5 * largest));
+  }
+  EXPECT_GT(error.rms, 1e-4) << "this was computed in f32";
+}
+
 double ModelTest::getInt8Bound() const {
   const double bf16 = readJson(folderOf(GetParam()) + "/golden.json")["bf16_rms_diff"];
   return std::max(0.05, 3 * bf16 / deviation(golden.at("logits").values));

@@ -52,6 +52,10 @@ protected:
     EXPECT_TRUE(table().add(row, column, error, allowed))
         << column << ": error " << error << ", allowed " << allowed;
   }
+  // What weights, activations and cache in bf16 gave: as far from f32 as transformers' own bf16
+  // run. Of a model with experts only the median row is looked at.
+  void checkBf16(const std::string &column, const std::vector<double> &logits,
+                 const Tensor &wanted);
   // Of 8-bit weights and activations, in units of the golden logits' deviation: 5 %, or what a
   // model as sensitive as transformers' own bf16 run shows it to be makes of them.
   double getInt8Bound() const;

@@ -7,14 +7,6 @@ using ::testing::StartsWith;
 
 namespace {
 
-Grid blocks(int64_t columns, int32_t threads, int64_t sharedBytes = 0) {
-  Grid grid;
-  grid.columns = columns;
-  grid.threads = threads;
-  grid.sharedBytes = sharedBytes;
-  return grid;
-}
-
 TEST(Access, OutsideOfAllocations) {
   // Against the upper guard page, and against the lower one.
   for (int i = 0; i < 2; ++i) {
@@ -74,7 +66,7 @@ TEST(Access, Processor) {
   EXPECT_EQ(runKernel("deep", {nullptr, out.data(), 0}),
             "deep: block (0, 0), thread 0: needs more stack than there is: 262144 bytes");
   // The next run is not disturbed.
-  EXPECT_EQ(runKernel("atomics", {nullptr, Array<int32_t>(3).data()}), "");
+  EXPECT_EQ(runKernel("atomics", {nullptr, Array<int32_t>(6).data()}), "");
 }
 
 // Without instrumentation, guard pages and patterns around allocations find what they can.

@@ -11,6 +11,14 @@
 std::string runKernel(const char *name, Operands operands, tenon::emulator::Grid grid = {},
                       tenon::emulator::Schedule schedule = {});
 
+inline tenon::emulator::Grid blocks(int64_t columns, int32_t threads, int64_t sharedBytes = 0) {
+  tenon::emulator::Grid grid;
+  grid.columns = columns;
+  grid.threads = threads;
+  grid.sharedBytes = sharedBytes;
+  return grid;
+}
+
 // An array in device memory.
 template <typename T> class Array {
 public:

@@ -18,14 +18,6 @@ namespace {
 const Schedule schedules[] = {
     {Order::Forward, 0}, {Order::Reverse, 0}, {Order::Random, 1}, {Order::Random, 2}};
 
-Grid blocks(int64_t columns, int32_t threads, int64_t sharedBytes = 0) {
-  Grid grid;
-  grid.columns = columns;
-  grid.threads = threads;
-  grid.sharedBytes = sharedBytes;
-  return grid;
-}
-
 TEST(Together, Places) {
   for (Schedule schedule : schedules) {
     Array<int64_t> out(3 * 2 * 64);
@@ -74,11 +66,13 @@ TEST(Together, BlockSum) {
 }
 
 TEST(Together, Atomics) {
-  Array<int32_t> out(3);
+  Array<int32_t> out(6);
   ASSERT_EQ(runKernel("atomics", {nullptr, out.data()}, blocks(2, 64)), "");
   EXPECT_EQ(reinterpret_cast<float &>(out[0]), 128.0f);
   EXPECT_EQ(out[1], 2 * 63 * 32);
   EXPECT_EQ(out[2], 63);
+  EXPECT_EQ(out[4], 0); // of 64 bits
+  EXPECT_EQ(out[5], 2 * 63 * 32);
 }
 
 TEST(Together, CopiesArriveWhenWaitedFor) {

@@ -50,6 +50,7 @@ KERNEL(atomics) {
   atomicAdd((float *)o.out, 1.0f);
   atomicAdd((int32_t *)o.out + 1, threadIndex());
   atomicMax((int32_t *)o.out + 2, threadIndex());
+  atomicAdd((uint64_t *)o.out + 2, (uint64_t)threadIndex() << 32);
 }
 
 // The second of two groups is still on its way when the first is read.

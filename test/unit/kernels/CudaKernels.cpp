@@ -16,8 +16,8 @@ using namespace tenon;
 namespace {
 
 // What the compiler knows from the phase: shapes tell it, or else the batch.
-bool isDecode(const tk_linear_shape &s, const tenon_batch &) { return !s.matmul; }
-bool isDecode(const tk_gated_mlp_shape &s, const tenon_batch &) { return !s.matmul; }
+bool isDecode(const tk_linear_shape &s, const tenon_batch &) { return !s.may_round; }
+bool isDecode(const tk_gated_mlp_shape &s, const tenon_batch &) { return !s.may_round; }
 bool isDecode(const tk_attention_shape &s, const tenon_batch &) { return s.decode; }
 bool isDecode(const tk_rope_attention_shape &s, const tenon_batch &) { return s.attention.decode; }
 template <typename Shape> bool isDecode(const Shape &, const tenon_batch &batch) {
@@ -36,8 +36,7 @@ void runLaunch(const tk_launch &launch, const void *shape, const tk_args &args, 
   emulator::Grid grid;
   grid.name = launch.function;
   grid.columns = launch.columns;
-  if (launch.rows_per_block)
-    grid.rows = (rows + launch.rows_per_block - 1) / launch.rows_per_block;
+  grid.rows = tenon_grid_height(&launch, rows);
   grid.threads = launch.threads;
   grid.sharedBytes = launch.shared_bytes;
   // Whose turn it is must not matter: every launch is run in another order than the last.
@@ -70,8 +69,7 @@ void runPlan(const void *shape, void *const *io, const tenon_env *env) {
   };
   int64_t bytes = 0;
   for (int i = 0; i < count; ++i)
-    bytes = std::max(bytes, launches[i].workspace_bytes +
-                                launches[i].workspace_row_bytes * rowsOf(launches[i]));
+    bytes = std::max(bytes, tenon_workspace_bytes(&launches[i], rowsOf(launches[i])));
   emulator::GuardedBytes workspace(size_t(bytes), 256, true);
   std::memset(workspace.begin(), 0xff, workspace.size());
 
@@ -84,7 +82,7 @@ void runPlan(const void *shape, void *const *io, const tenon_env *env) {
   for (int i = 0; i < count; ++i) {
     const tk_launch &launch = launches[i];
     int64_t rows = rowsOf(launch);
-    if (rows > 0 && rows >= launch.least_rows && (!launch.most_rows || rows <= launch.most_rows))
+    if (tenon_is_launched(&launch, rows))
       runLaunch(launch, shape, args, rows);
   }
   EXPECT_EQ(workspace.overwritten(), nullptr) << "written outside of the workspace";
@@ -129,3 +127,5 @@ Level emulatedCudaLevel() {
 #undef PLAN
   return level;
 }
+
+tenon_kernel *emulatedSample() { return runPlan<tk_plan_sample, tk_sample_shape>; }

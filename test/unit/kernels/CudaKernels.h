@@ -12,5 +12,7 @@ using CudaKernel = void(const void *shape, const tk_args &args);
 CudaKernel *findCudaKernel(const char *name);
 
 Level emulatedCudaLevel();
+// tk_sample, which no other level has.
+tenon_kernel *emulatedSample();
 
 #endif // TENON_TEST_KERNELS_CUDAKERNELS_H

@@ -63,10 +63,14 @@ protected:
     return out;
   }
 
-  // Where `matmul` is set activations may be rounded to the weights' type; to f16 on CUDA only.
+  // With may_round: activations may be rounded to the weights' type, to f16 on CUDA only; what
+  // minima contribute may be rounded to bf16.
   double roundingTolerance(PackedFormat format) const {
     bool toHalf = format == PackedFormat::F16 && level().emulated;
-    return format == PackedFormat::BF16 ? 1e-2 : toHalf ? 1e-3 : 1e-5;
+    return format == PackedFormat::BF16                       ? 1e-2
+           : toHalf                                           ? 1e-3
+           : format == PackedFormat::U4M && !level().emulated ? 2e-3
+                                                              : 2e-5;
   }
 };
 
@@ -87,15 +91,21 @@ TEST_P(ProductTest, LinearAllFormats) {
       s.cols = s.x_stride = size.cols;
       s.out_cols = s.out_stride = size.rows;
       s.format = int32_t(format);
-      std::vector<float> all = linear(s, {x.data(), w.data()}, Batch(150), 1);
-      expectNear(all, product(format, size.rows, size.cols, w, x), 1e-5);
-      // Any number of rows and threads: the same bits.
-      for (int32_t tokens : {1, 2, 7, 31, 33, 65, 150})
-        for (int threads : teams({1, 2, 3, 16})) {
-          std::vector<float> some = linear(s, {x.data(), w.data()}, Batch(tokens), threads);
-          EXPECT_EQ(some, std::vector<float>(all.begin(), all.begin() + tokens * size.rows))
-              << tokens << " tokens, " << threads << " threads";
-        }
+      for (int32_t mayRound : {0, 1}) {
+        s.may_round = mayRound;
+        std::vector<float> all = linear(s, {x.data(), w.data()}, Batch(150), 1);
+        expectNear(all, product(format, size.rows, size.cols, w, x),
+                   mayRound ? roundingTolerance(format) : 1e-5);
+        // Any number of rows and threads: the same bits.
+        for (int32_t tokens : {1, 2, 7, 31, 33, 65, 150})
+          for (int threads : teams({1, 2, 3, 16})) {
+            std::vector<float> some = linear(s, {x.data(), w.data()}, Batch(tokens), threads);
+            EXPECT_EQ(some, std::vector<float>(all.begin(), all.begin() + tokens * size.rows))
+                << tokens << " tokens, " << threads << " threads, may_round " << mayRound;
+          }
+        if (!isQuantised(format) || level().emulated)
+          break;
+      }
     }
 }
 
@@ -109,8 +119,9 @@ TEST_P(ProductTest, LinearLongRows) {
     s.cols = s.x_stride = K;
     s.out_cols = s.out_stride = N;
     s.format = int32_t(format);
+    s.may_round = isQuantised(format);
     std::vector<float> both = linear(s, {x.data(), w.data()}, Batch(2), 2);
-    expectNear(both, product(format, N, K, w, x), 1e-5);
+    expectNear(both, product(format, N, K, w, x), s.may_round ? roundingTolerance(format) : 1e-5);
     EXPECT_EQ(linear(s, {x.data(), w.data()}, Batch(1), 1),
               std::vector<float>(both.begin(), both.begin() + N));
   }
@@ -124,7 +135,7 @@ TEST_P(ProductTest, LinearWithMatmul) {
     s.cols = s.x_stride = K;
     s.out_cols = s.out_stride = N;
     s.format = int32_t(format);
-    s.matmul = 1;
+    s.may_round = 1;
     std::vector<uint8_t> w = packMatrix(format, N, K, randomFloats(N * K, 1));
     std::vector<float> x = randomFloats(T * K, 2);
     for (float &v : x) // exact in bf16
@@ -172,7 +183,7 @@ TEST_P(ProductTest, LinearPrologueAndEpilogue) {
           EXPECT_EQ(out[t * 80 + 2], residual[t * 80 + 2]);
           EXPECT_EQ(out[t * 80 + 75], residual[t * 80 + 75]);
         }
-        expectNear(got, want, matmul ? roundingTolerance(format) : 2e-5);
+        expectNear(got, want, matmul || isQuantised(format) ? roundingTolerance(format) : 2e-5);
       }
   }
 }
@@ -229,9 +240,7 @@ TEST_P(ProductTest, GatedMlpAllFormats) {
           }
           EXPECT_EQ(out, std::vector<float>(all.begin(), all.begin() + tokens * F));
         }
-      if (isQuantised(format))
-        continue;
-      s.matmul = 1;
+      s.may_round = 1;
       std::vector<float> out(T * F);
       for (int threads : teams({1, 3})) {
         runKernel(level().tk_gated_mlp, &s,

@@ -8,6 +8,7 @@
 #include "codegen/cuda/kernels/embedding.cu"
 #include "codegen/cuda/kernels/norm.cu"
 #include "codegen/cuda/kernels/routing.cu"
+#include "codegen/cuda/kernels/sample.cu"
 #define ELEMENTWISE(X)                                                                             \
   X(tk_embedding, tk_embedding_shape)                                                              \
   X(tk_add, tk_binary_shape)                                                                       \
@@ -27,7 +28,8 @@
   X(tk_add_norm, tk_norm_shape)                                                                    \
   X(tk_softmax, tk_unary_shape)                                                                    \
   X(tk_normalise, tk_unary_shape)                                                                  \
-  X(tk_top_k, tk_top_k_shape)
+  X(tk_top_k, tk_top_k_shape)                                                                      \
+  X(tk_sample, tk_sample_shape)
 
 #include "codegen/cuda/kernels/experts.cu"
 #include "codegen/cuda/kernels/gated_mlp.cu"
