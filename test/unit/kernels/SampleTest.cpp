@@ -46,8 +46,9 @@ std::vector<Token> drawable(const float *logits, const tenon_draw &draw) {
                tokens.end());
   if (draw.top_p >= 1)
     return tokens;
-  std::stable_sort(tokens.begin(), tokens.end(),
-                   [](const Token &a, const Token &b) { return a.weight > b.weight; });
+  std::sort(tokens.begin(), tokens.end(), [](const Token &a, const Token &b) {
+    return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
+  });
   size_t kept = 0;
   for (double sum = 0; kept < tokens.size() && (kept == 0 || sum < draw.top_p * mass); ++kept)
     sum += tokens[kept].weight;
