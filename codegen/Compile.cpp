@@ -121,9 +121,6 @@ public:
     backend->configure(pipeline);
     if (pipeline.cacheType.empty())
       pipeline.cacheType = getDefaultCacheType(options.precision, module);
-    if (!options.cacheType.empty() && options.cacheType != pipeline.cacheType)
-      return refused("--kv-dtype: target " + options.target + " caches " + pipeline.cacheType +
-                     ", not " + options.cacheType);
     // The first error becomes the one line that the user sees.
     std::string message;
     ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {

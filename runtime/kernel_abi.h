@@ -95,8 +95,8 @@ typedef struct tenon_env {
 //
 // With int8 elements the scales (bf16) of a block's rows precede its elements; element d of a row
 // is worth scale[d / TENON_CACHE_GROUP] times itself. Keys lie by element, so that what a query is
-// multiplied with is the same element of neighbouring keys; those that are values too lie by
-// position, as values do:
+// multiplied with is the same element of neighbouring keys; those that are values too, and all keys
+// on a device, lie by position, as values do:
 //
 //   block of a head:  k: bf16 [groups][TENON_BLOCK_TOKENS]  int8 [head_dim][TENON_BLOCK_TOKENS]
 //                     v: bf16 [groups][TENON_BLOCK_TOKENS]  int8 [TENON_BLOCK_TOKENS][value_dim]

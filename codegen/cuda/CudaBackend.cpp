@@ -13,11 +13,7 @@ using namespace mlir;
 
 namespace tenon::cuda {
 
-void CudaBackend::configure(PipelineOptions &options) const {
-  options.pack = true;
-  if (options.cacheType == "int8") // which the kernels do not read
-    options.cacheType = "bf16";
-}
+void CudaBackend::configure(PipelineOptions &options) const { options.pack = true; }
 
 namespace {
 

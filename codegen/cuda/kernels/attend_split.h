@@ -141,24 +141,27 @@ template <int Octets, int Slices> struct TensorSums {
     int32_t g = lane() / 4, t = lane() % 4, first = span * TK_SPAN + 32 * warp();
     if (first >= w.end || first + 32 <= w.begin)
       return;
-    const char *key[2][2];
+    CacheRow key[2][2];
     TK_UNROLL
     for (int m = 0; m < 2; ++m)
       TK_UNROLL
     for (int half = 0; half < 2; ++half) {
       int32_t position = first + 16 * m + 8 * half + g;
-      key[m][half] = w.sees(position) ? w.rows.key(position) : nullptr;
+      key[m][half] = w.sees(position) ? w.rows.key(position) : CacheRow{};
     }
     float c[2][Octets][4] = {};
     TK_UNROLL
-    for (int32_t chunk = 0; chunk < s.head_dim; chunk += 32) {
+    for (int32_t chunk = 0; chunk < s.head_dim; chunk += TENON_CACHE_GROUP) {
       int32_t d = chunk + 8 * t;
+      float sum[2][Octets][4] = {};
       Words4 k[2][2];
       TK_UNROLL
       for (int m = 0; m < 2; ++m)
         TK_UNROLL
       for (int half = 0; half < 2; ++half)
-        k[m][half] = key[m][half] && d < s.head_dim ? loadWords4(key[m][half] + 2 * d) : Words4{};
+        k[m][half] = key[m][half].elements && d < s.head_dim
+                         ? loadShorts(s.kv_dtype, key[m][half], d)
+                         : Words4{};
       TK_UNROLL
       for (int n = 0; n < Octets; ++n) {
         const uint32_t *q = w.queryWords + (8 * n + g) * w.cut.pitch + d / 2;
@@ -171,9 +174,22 @@ template <int Octets, int Slices> struct TensorSums {
           TK_UNROLL
           for (int part = 0; part < 2; ++part) {
             uint32_t b[2] = {parts[part].w[i], parts[part].w[i + 1]};
-            multiplyShort(s.kv_dtype, c[m][n], a, b);
+            multiplyShort(s.kv_dtype, s.kv_dtype == TENON_I8 ? sum[m][n] : c[m][n], a, b);
           }
         }
+      }
+      if (s.kv_dtype != TENON_I8)
+        continue;
+      TK_UNROLL
+      for (int m = 0; m < 2; ++m)
+        TK_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        float scale = key[m][half].elements ? key[m][half].scale(chunk) : 0;
+        TK_UNROLL
+        for (int n = 0; n < Octets; ++n)
+          TK_UNROLL
+        for (int j = 0; j < 2; ++j)
+          c[m][n][2 * half + j] += sum[m][n][2 * half + j] * scale;
       }
     }
     TK_UNROLL
@@ -208,17 +224,19 @@ template <int Octets, int Slices> struct TensorSums {
       int32_t position = span * TK_SPAN + at;
       if (position >= w.end || position + 16 <= w.begin)
         continue;
-      const char *value[4];
+      CacheRow value[4];
       TK_UNROLL
       for (int r = 0; r < 4; ++r)
-        value[r] = w.sees(position + 4 * t + r) ? w.rows.value(position + 4 * t + r) : nullptr;
+        value[r] = w.sees(position + 4 * t + r) ? w.rows.value(position + 4 * t + r) : CacheRow{};
       TK_UNROLL
       for (int slice = 0; slice < Slices; ++slice) {
         int32_t d = column(slice);
         Words4 v[4];
         TK_UNROLL
         for (int r = 0; r < 4; ++r)
-          v[r] = value[r] && d < w.rows.cache.valueDim ? loadWords4(value[r] + 2 * d) : Words4{};
+          v[r] = value[r].elements && d < w.rows.cache.valueDim
+                     ? loadScaledShorts(s.kv_dtype, value[r], d)
+                     : Words4{};
         TK_UNROLL
         for (int n = 0; n < Octets; ++n) {
           Words4 p = loadWords4(w.scores + (8 * n + g) * w.cut.results + at + 4 * t);
@@ -282,12 +300,12 @@ template <int Slices> struct FloatSums {
     int32_t position = span * TK_SPAN + threadIndex();
     if (!w.sees(position))
       return;
-    const char *key = w.rows.key(position);
+    const CacheRow key = w.rows.key(position);
     const float *queries = (const float *)w.queryWords;
     float c[8] = {};
-    if (s.kv_dtype == TENON_F32 && s.head_dim % 4 == 0 && (uintptr_t)key % 16 == 0) {
+    if (s.kv_dtype == TENON_F32 && s.head_dim % 4 == 0 && (uintptr_t)key.elements % 16 == 0) {
       for (int32_t d = 0; d < s.head_dim; d += 4) {
-        Words4 k = loadWords4(key + 4 * d);
+        Words4 k = loadWords4(key.elements + 4 * d);
         TK_UNROLL
         for (int q = 0; q < 8; ++q) {
           Words4 x = loadWords4(queries + q * w.cut.pitch + d);
@@ -324,7 +342,7 @@ template <int Slices> struct FloatSums {
       int32_t position = span * TK_SPAN + j;
       if (!w.sees(position))
         continue;
-      const char *value = w.rows.value(position);
+      const CacheRow value = w.rows.value(position);
       TK_UNROLL
       for (int slice = 0; slice < Slices; ++slice) {
         int32_t d = column + 256 * slice;

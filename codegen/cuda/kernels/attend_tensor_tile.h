@@ -1,5 +1,5 @@
-// A tile by tensor cores, for caches of 16-bit elements: queries and weights are rounded to the
-// cache's type.
+// A tile by tensor cores, for caches of 16-bit elements, to whose type queries and weights are
+// rounded; int8 becomes bf16 on its way into shared memory.
 //
 //   warp w: rows 16 M w .. 16 M w + 16 M - 1     S = Q · Kᵀ     m: rows, n: keys, k: elements
 //                                               O += P · V     m: rows, n: columns, k: keys
@@ -81,10 +81,15 @@ template <int M, int Slices> struct TensorTile {
     for (int32_t i = threadIndex(); i < TK_TILE_KEYS * pieces; i += threadCount()) {
       int32_t row = i / pieces, piece = i % pieces, position = step.first + row;
       uint32_t *at = to + row * pitch + 4 * piece;
-      if (step.has(position))
-        copyAsync16(at, (isValue ? from.value(position) : from.key(position)) + 16 * piece);
-      else
+      if (!step.has(position)) {
         storeWords4(at, Words4{});
+        continue;
+      }
+      CacheRow source = isValue ? from.value(position) : from.key(position);
+      if (s.kv_dtype == TENON_I8)
+        storeWords4(at, loadScaledShorts(s.kv_dtype, source, 8 * piece));
+      else
+        copyAsync16(at, source.elements + 16 * piece);
     }
   }
 

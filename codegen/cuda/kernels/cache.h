@@ -8,28 +8,95 @@
 
 namespace tk {
 
-TK_DEVICE int64_t elementBytes(int32_t dtype) { return dtype == TENON_F32 ? 4 : 2; }
-
-TK_DEVICE float loadElement(int32_t dtype, const char *row, int64_t d) {
-  if (dtype == TENON_F32)
-    return ((const float *)row)[d];
-  uint16_t bits = ((const uint16_t *)row)[d];
-  return dtype == TENON_BF16 ? bf16ToFloat(bits) : halfToFloat(bits);
+TK_DEVICE int64_t elementBytes(int32_t dtype) {
+  return dtype == TENON_F32 ? 4 : dtype == TENON_I8 ? 1 : 2;
 }
 
-// A float in 16 bits of a cache's own type, and back.
+// A float in 16 bits of the type that a cache's rows are multiplied in: its own or, beside int8,
+// bf16. And back.
 TK_DEVICE uint16_t toShort(int32_t dtype, float v) {
-  return dtype == TENON_BF16 ? floatToBf16(v) : floatToHalf(v);
+  return dtype == TENON_F16 ? floatToHalf(v) : floatToBf16(v);
 }
 TK_DEVICE float fromShort(int32_t dtype, uint16_t bits) {
-  return dtype == TENON_BF16 ? bf16ToFloat(bits) : halfToFloat(bits);
+  return dtype == TENON_F16 ? halfToFloat(bits) : bf16ToFloat(bits);
 }
 
-TK_DEVICE void storeElement(int32_t dtype, char *row, int64_t d, float v) {
+// A row of the cache, or of f32 in the batch.
+struct CacheRow {
+  char *elements;   // null: none
+  uint16_t *scales; // of int8: bf16, for each TENON_CACHE_GROUP elements one, a block's slots apart
+
+  TK_METHOD uint16_t *scaleAt(int64_t d) const {
+    return scales + d / TENON_CACHE_GROUP * TENON_BLOCK_TOKENS;
+  }
+  TK_METHOD float scale(int64_t d) const { return bf16ToFloat(*inGlobal(scaleAt(d))); }
+};
+
+TK_DEVICE float loadElement(int32_t dtype, const CacheRow &row, int64_t d) {
   if (dtype == TENON_F32)
-    ((float *)row)[d] = v;
+    return ((const float *)row.elements)[d];
+  if (dtype == TENON_I8)
+    return (float)((const int8_t *)row.elements)[d] * row.scale(d);
+  return fromShort(dtype, ((const uint16_t *)row.elements)[d]);
+}
+
+// Elements d .. d + 7 (a multiple of 8) in 16 bits; those of int8 without their scale.
+TK_DEVICE Words4 loadShorts(int32_t dtype, const CacheRow &row, int64_t d) {
+  if (dtype != TENON_I8)
+    return loadWords4(inGlobal(row.elements + 2 * d));
+  Words2 codes = loadWords2(inGlobal(row.elements + d));
+  Words2 low = bytesToBf16(codes.w[0]), high = bytesToBf16(codes.w[1]);
+  return {{low.w[0], low.w[1], high.w[0], high.w[1]}};
+}
+// With it, rounded again.
+TK_DEVICE Words4 loadScaledShorts(int32_t dtype, const CacheRow &row, int64_t d) {
+  Words4 x = loadShorts(dtype, row, d);
+  if (dtype == TENON_I8) {
+    uint16_t scale = *inGlobal(row.scaleAt(d));
+    TK_UNROLL
+    for (int i = 0; i < 4; ++i)
+      x.w[i] = multiplyBf16(x.w[i], pack(scale, scale));
+  }
+  return x;
+}
+
+// Not of int8.
+TK_DEVICE void storeElement(int32_t dtype, const CacheRow &row, int64_t d, float v) {
+  if (dtype == TENON_F32)
+    ((float *)row.elements)[d] = v;
   else
-    ((uint16_t *)row)[d] = toShort(dtype, v);
+    ((uint16_t *)row.elements)[d] = toShort(dtype, v);
+}
+
+// A warp writes the int8 elements d .. d + 31 of a row as far as its dim goes; `x` is element d +
+// lane(), 0 behind the last. As on the CPU: 127 steps to the largest magnitude, which is found in
+// integers, where a NaN is larger than any number.
+TK_DEVICE void storeGroup(const CacheRow &row, int64_t d, int64_t dim, float x) {
+  uint32_t largest = floatToBits(x) & 0x7fffffff;
+  TK_UNROLL
+  for (int mask = 16; mask > 0; mask /= 2) {
+    uint32_t other = shuffleXor(largest, mask);
+    largest = other > largest ? other : largest;
+  }
+  uint16_t stored = floatToBf16(bitsToFloat(largest) * (1.0f / 127));
+  float step = bf16ToFloat(stored), inverse = step >= 0x1p-126f ? 1 / step : 0;
+  if (lane() == 0)
+    *row.scaleAt(d) = stored;
+  const float magic = 0x1.8p23f; // adding it rounds to an integer
+  if (d + lane() < dim)
+    row.elements[d + lane()] = (char)(floatToBits(x * inverse + magic) - floatToBits(magic));
+}
+
+// The block writes a row; element(d) is what it holds.
+template <class Element>
+TK_DEVICE void storeRow(int32_t dtype, const CacheRow &row, int64_t dim, Element element) {
+  if (dtype == TENON_I8) {
+    for (int64_t d = warp() * TENON_CACHE_GROUP; d < dim; d += warps() * TENON_CACHE_GROUP)
+      storeGroup(row, d, dim, d + lane() < dim ? element(d + lane()) : 0);
+    return;
+  }
+  for (int64_t d = threadIndex(); d < dim; d += threadCount())
+    storeElement(dtype, row, d, element(d));
 }
 
 struct Cache {
@@ -38,19 +105,28 @@ struct Cache {
   int32_t kvHeads, headDim, valueDim, dtype;
   bool valuesInKeys; // a value is the first elements of its key
 
-  TK_METHOD int64_t keyBytes() const { return headDim * elementBytes(dtype); }
-  TK_METHOD int64_t valueBytes() const {
-    return valuesInKeys ? keyBytes() : valueDim * elementBytes(dtype);
+  // Of the scales of a block's rows, which come before them.
+  TK_METHOD int64_t scaleBytes(int64_t dim) const {
+    int64_t groups = (dim + TENON_CACHE_GROUP - 1) / TENON_CACHE_GROUP;
+    return dtype == TENON_I8 ? groups * TENON_BLOCK_TOKENS * 2 : 0;
+  }
+  TK_METHOD int64_t blockBytes(int64_t dim) const {
+    return scaleBytes(dim) + TENON_BLOCK_TOKENS * dim * elementBytes(dtype);
   }
   // The row of a head at a slot of a physical block.
-  TK_METHOD char *key(int64_t head, int64_t block, int64_t slot) const {
-    return pool + ((head * blocks + block) * TENON_BLOCK_TOKENS + slot) * keyBytes();
+  TK_METHOD CacheRow key(int64_t head, int64_t block, int64_t slot) const {
+    return row(pool + (head * blocks + block) * blockBytes(headDim), headDim, slot);
   }
-  TK_METHOD char *value(int64_t head, int64_t block, int64_t slot) const {
+  TK_METHOD CacheRow value(int64_t head, int64_t block, int64_t slot) const {
     if (valuesInKeys)
       return key(head, block, slot);
-    return pool + kvHeads * blocks * TENON_BLOCK_TOKENS * keyBytes() +
-           ((head * blocks + block) * TENON_BLOCK_TOKENS + slot) * valueBytes();
+    char *values = pool + kvHeads * blocks * blockBytes(headDim);
+    return row(values + (head * blocks + block) * blockBytes(valueDim), valueDim, slot);
+  }
+
+private:
+  TK_METHOD CacheRow row(char *block, int64_t dim, int64_t slot) const {
+    return {block + scaleBytes(dim) + slot * dim * elementBytes(dtype), (uint16_t *)block + slot};
   }
 };
 
@@ -74,14 +150,14 @@ struct KeyRows {
   const float *keys, *values;
   int64_t keyStride, valueStride;
 
-  TK_METHOD const char *key(int64_t position) const {
+  TK_METHOD CacheRow key(int64_t position) const {
     if (!table)
-      return (const char *)(keys + position * keyStride);
+      return {(char *)(keys + position * keyStride), nullptr};
     return cache.key(head, table[position / TENON_BLOCK_TOKENS], position % TENON_BLOCK_TOKENS);
   }
-  TK_METHOD const char *value(int64_t position) const {
+  TK_METHOD CacheRow value(int64_t position) const {
     if (!table)
-      return (const char *)(values + position * valueStride);
+      return {(char *)(values + position * valueStride), nullptr};
     return cache.value(head, table[position / TENON_BLOCK_TOKENS], position % TENON_BLOCK_TOKENS);
   }
 };

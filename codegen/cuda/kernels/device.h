@@ -27,6 +27,7 @@
 //   bf16ToFloat(bits) bf16Low(word) bf16High(word) floatToBf16(v)   nearest even; a NaN stays one
 //   halfToFloat(bits) halfLow(word) halfHigh(word) floatToHalf(v)
 //   pack(low, high)                                                 two 16-bit values in a word
+//   bytesToBf16(word)    its signed bytes, in two words      multiplyBf16(a, b)    two products
 //
 //   dot4(a, b, c)        c + Σ a[i] b[i], i < 4: signed bytes of words     dot4Unsigned: those of a
 //                        are unsigned
@@ -35,6 +36,7 @@
 //   streamWords4(const void *)                        what is read once and written by nobody
 //   storeWords4(void *, Words4)
 //   prefetchLine(const void *)                        asks for 128 bytes of global memory
+//   inGlobal(pointer)                                 the pointer, known to be to global memory
 //
 //   copyAsync16(void *shared, const void *global)     begins to copy 16 bytes
 //   commitCopies()                                    closes a group of copies

@@ -64,6 +64,22 @@ TK_DEVICE uint16_t floatToHalf(float v) {
   return bits;
 }
 
+// Behind the upper byte of 128 the lower 7 bits of a byte add to it, and its sign doubles it:
+// (128 + lower bits) - (sign ? 256 : 128). On sm_80 bf16 has no operation but fma.
+TK_DEVICE uint32_t fmaBf16(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t d;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+TK_DEVICE Words2 bytesToBf16(uint32_t bytes) {
+  uint32_t lower = bytes & 0x7f7f7f7fu, sign = bytes & 0x80808080u, one = 0x3f803f80u;
+  return {{fmaBf16(__byte_perm(lower, 0x43434343u, 0x4140), one,
+                   __byte_perm(sign, 0xc3c3c3c3u, 0x4140)),
+           fmaBf16(__byte_perm(lower, 0x43434343u, 0x4342), one,
+                   __byte_perm(sign, 0xc3c3c3c3u, 0x4342))}};
+}
+TK_DEVICE uint32_t multiplyBf16(uint32_t a, uint32_t b) { return fmaBf16(a, b, 0x80008000u); }
+
 TK_DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) {
   int32_t d;
   asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
@@ -95,6 +111,10 @@ TK_DEVICE void storeWords4(void *p, Words4 v) {
   *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]);
 }
 
+template <typename T> TK_DEVICE T *inGlobal(T *p) {
+  __builtin_assume(__isGlobal(p));
+  return p;
+}
 TK_DEVICE void prefetchLine(const void *p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
 }

@@ -104,6 +104,19 @@ TK_DEVICE uint16_t floatToHalf(float v) {
   return uint16_t(sign | (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13);
 }
 
+TK_DEVICE Words2 bytesToBf16(uint32_t bytes) {
+  Words2 pairs = {};
+  for (int i = 0; i < 4; ++i)
+    pairs.w[i / 2] |= (uint32_t)floatToBf16((float)(int8_t)(bytes >> 8 * i)) << 16 * (i % 2);
+  return pairs;
+}
+TK_DEVICE uint32_t multiplyBf16(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (int i = 0; i < 32; i += 16)
+    product |= (uint32_t)floatToBf16(bitsToFloat(a >> i << 16) * bitsToFloat(b >> i << 16)) << i;
+  return product;
+}
+
 TK_DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) {
   for (int i = 0; i < 32; i += 8)
     c += int8_t(a >> i) * int8_t(b >> i);
@@ -132,6 +145,7 @@ TK_DEVICE void storeWords4(void *p, Words4 v) {
   memcpy(p, &v, sizeof v);
 }
 
+template <typename T> TK_DEVICE T *inGlobal(T *p) { return p; }
 TK_DEVICE void prefetchLine(const void *) {}
 
 TK_DEVICE void copyAsync16(void *shared, const void *global) { tk_emulated_copy(shared, global); }

@@ -17,12 +17,13 @@ TK_DEVICE void tk_kv_append(const tk_kv_append_shape &s, const tk_args &args) {
   int64_t block = tk_blocks_of(&batch, batch.sequence_of[token])[position / TENON_BLOCK_TOKENS];
   int64_t slot = position % TENON_BLOCK_TOKENS;
   const float *k = (const float *)args.io[0] + token * s.k_stride;
-  int64_t first = blockX() * threadCount() + threadIndex(), step = gridX() * threadCount();
-  for (int64_t i = first; i < s.kv_heads * s.head_dim; i += step)
-    storeElement(s.kv_dtype, cache.key(i / s.head_dim, block, slot), i % s.head_dim, k[i]);
+  for (int64_t head = blockX(); head < s.kv_heads; head += gridX())
+    storeRow(s.kv_dtype, cache.key(head, block, slot), s.head_dim,
+             [&](int64_t d) { return k[head * s.head_dim + d]; });
   if (s.values_in_keys)
     return;
   const float *v = (const float *)args.io[1] + token * s.v_stride;
-  for (int64_t i = first; i < s.kv_heads * valueDim; i += step)
-    storeElement(s.kv_dtype, cache.value(i / valueDim, block, slot), i % valueDim, v[i]);
+  for (int64_t head = blockX(); head < s.kv_heads; head += gridX())
+    storeRow(s.kv_dtype, cache.value(head, block, slot), valueDim,
+             [&](int64_t d) { return v[head * valueDim + d]; });
 }

@@ -31,7 +31,8 @@ static inline int tk_plan_rope(const tk_rope_shape &s, int, tk_launch *launches)
 }
 
 static inline int tk_plan_kv_append(const tk_kv_append_shape &s, int, tk_launch *launches) {
-  launches[0] = tk_token_launch("tk_kv_append", 256, tk_divide_up(s.kv_heads * s.head_dim, 256));
+  int32_t threads = s.head_dim < 256 ? tk_divide_up(s.head_dim, 32) * 32 : 256;
+  launches[0] = tk_token_launch("tk_kv_append", threads, s.kv_heads);
   return 1;
 }
 
@@ -44,8 +45,10 @@ static inline int tk_plan_split(const tk_attention_shape &s, const char *append,
   tk_split_cut cut = tk_cut_split(s);
   int32_t pieces = s.kv_heads * cut.runs;
   int count = 0;
-  if (append && cut.runs > 1)
-    launches[count++] = tk_token_launch(append, 128, s.kv_heads);
+  if (append && cut.runs > 1) {
+    launches[count] = tk_token_launch(append, 128, s.kv_heads);
+    launches[count++].shared_bytes = 4 * s.head_dim;
+  }
   // Few rows: a block for each share. With many, a sixteenth will do.
   const int32_t rows[] = {8, 0}, fold[] = {1, 16};
   for (int i = 0; i < 2; ++i) {

@@ -15,9 +15,9 @@ TK_DEVICE AttentionOperands operandsOf(const tk_rope_attention_shape &s, const t
   return io;
 }
 
-// The key and value of one row and kv head.
+// The key and value of one row and kv head, by a block with shared memory for the rotated key.
 TK_DEVICE void appendRotated(const tk_rope_attention_shape &s, const tk_args &args, int64_t row,
-                             int64_t head) {
+                             int64_t head, float *rotated) {
   const Cache cache = cacheOf(s.attention, args.io[4], args);
   const tenon_batch &batch = *args.batch;
   const float *k = (const float *)args.io[1] + row * s.k_stride + head * cache.headDim;
@@ -25,19 +25,20 @@ TK_DEVICE void appendRotated(const tk_rope_attention_shape &s, const tk_args &ar
   const float *angles = (const float *)args.io[3] + row * s.angles_stride;
   int32_t position = batch.positions[row], slot = position % TENON_BLOCK_TOKENS;
   int64_t block = tk_blocks_of(&batch, batch.sequence_of[row])[position / TENON_BLOCK_TOKENS];
-  char *key = cache.key(head, block, slot), *value = cache.value(head, block, slot);
   for (int32_t i = threadIndex(); i < cache.headDim - s.rotary_dim / 2; i += threadCount())
-    rotatePiece(s.style, s.rotary_dim, k, angles, i,
-                [&](int32_t d, float x) { storeElement(cache.dtype, key, d, x); });
+    rotatePiece(s.style, s.rotary_dim, k, angles, i, [&](int32_t d, float x) { rotated[d] = x; });
+  sync();
+  storeRow(cache.dtype, cache.key(head, block, slot), cache.headDim,
+           [&](int64_t d) { return rotated[d]; });
   if (!cache.valuesInKeys)
-    for (int32_t d = threadIndex(); d < cache.valueDim; d += threadCount())
-      storeElement(cache.dtype, value, d, v[d]);
+    storeRow(cache.dtype, cache.value(head, block, slot), cache.valueDim,
+             [&](int64_t d) { return v[d]; });
 }
 
 } // namespace tk
 
 TK_DEVICE void tk_rope_attention_append(const tk_rope_attention_shape &s, const tk_args &args) {
-  tk::appendRotated(s, args, tk::blockY(), tk::blockX());
+  tk::appendRotated(s, args, tk::blockY(), tk::blockX(), (float *)tk::shared());
 }
 
 TK_DEVICE void tk_rope_attention_split(const tk_rope_attention_shape &s, const tk_args &args) {
@@ -53,8 +54,8 @@ TK_DEVICE void tk_rope_attention_split(const tk_rope_attention_shape &s, const t
                   rotatePiece(s.style, s.rotary_dim, q + i / pieces * base.head_dim, angles,
                               i % pieces,
                               [&](int32_t d, float value) { w.setQuery(i / pieces, d, value); });
-                if (appends)
-                  appendRotated(s, args, row, head);
+                if (appends) // where there are no scores yet
+                  appendRotated(s, args, row, head, w.scores);
               });
 }
 

@@ -28,10 +28,10 @@ TK_DEVICE float divided(float sum, float total) { return total == 0 ? 0 : sum / 
 
 TK_DEVICE void multiplyShort(int32_t dtype, float (&c)[4], const uint32_t (&a)[4],
                              const uint32_t (&b)[2]) {
-  if (dtype == TENON_BF16)
-    mmaBf16(c, a, b);
-  else
+  if (dtype == TENON_F16)
     mmaHalf(c, a, b);
+  else
+    mmaBf16(c, a, b);
 }
 
 // The lower, or upper, halves of two words.

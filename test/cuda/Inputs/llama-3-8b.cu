@@ -5,8 +5,8 @@
 #define SCALE 0x3db504f3 // 1 / sqrt(128)
 
 // norm, q, k and v: 4096 to 6144 columns
-#define QKV(format, matmul)                                                                        \
-  {TK_ROWS_TOKENS, 4096, 6144, format, 4096, 6144, TK_NORM_RMS, EPS, 0, 0, 0, 0, 0, matmul}
+#define QKV(format, may_round)                                                                     \
+  {TK_ROWS_TOKENS, 4096, 6144, format, 4096, 6144, TK_NORM_RMS, EPS, 0, 0, 0, 0, 0, may_round}
 static constexpr int qkv_bf16[] = QKV(TK_BF16, 0);
 static constexpr int qkv_s8[] = QKV(TK_S8, 0);
 static constexpr int qkv_u4m[] = QKV(TK_U4M, 0);
@@ -23,10 +23,17 @@ TK_SPECIALISE(many_s8, tk_linear_many, tk_linear_shape, TK_MANY_THREADS, qkv_s8)
 TK_SPECIALISE(many_u4m, tk_linear_many, tk_linear_shape, TK_MANY_THREADS, qkv_u4m)
 
 // attention of 32 heads of 128 over 8 of keys: @decode, @prefill
-#define ATTENTION(decode)                                                                          \
-  32, 8, 128, 6144, 4096, TENON_BF16, SCALE, 0, 0, decode, 8192, TK_KEYS_CONTEXT, 0, 0, 0, 0, 0,   \
-      0, 0, 0
-static constexpr int decode[] = {ATTENTION(1), 6144, 6144, 128, TK_ROPE_HALF, 128};
-static constexpr int prefill[] = {ATTENTION(0)};
+#define ATTENTION(decode, type)                                                                    \
+  32, 8, 128, 6144, 4096, type, SCALE, 0, 0, decode, 8192, TK_KEYS_CONTEXT, 0, 0, 0, 0, 0, 0, 0, 0
+#define ROPE 6144, 6144, 128, TK_ROPE_HALF, 128
+static constexpr int decode[] = {ATTENTION(1, TENON_BF16), ROPE};
+static constexpr int prefill[] = {ATTENTION(0, TENON_BF16)};
+static constexpr int decode_s8[] = {ATTENTION(1, TENON_I8), ROPE};
+static constexpr int prefill_s8[] = {ATTENTION(0, TENON_I8)};
 TK_SPECIALISE(split, tk_rope_attention_split, tk_rope_attention_shape, 256, decode)
+TK_SPECIALISE(split_s8, tk_rope_attention_split, tk_rope_attention_shape, 256, decode_s8)
 TK_SPECIALISE(tile, tk_attention_tile, tk_attention_shape, 128, prefill)
+TK_SPECIALISE(tile_s8, tk_attention_tile, tk_attention_shape, 128, prefill_s8)
+
+static constexpr int vocab[] = {128256};
+TK_SPECIALISE(sample, tk_sample, tk_sample_shape, 1024, vocab)

@@ -29,6 +29,23 @@ protected:
   }
 };
 
+// On CUDA values times their scales are rounded to bf16, and so are keys in prefill.
+TEST_P(Int8Cache, OnCuda) {
+  const std::string cuda = compileWith("cuda", "int8"), bf16 = compileWith("cpu", "bf16");
+  ASSERT_NE(cuda, "");
+  ASSERT_NE(bf16, "");
+  for (const Arguments &options : {Arguments{}, Arguments{"--cached"}}) {
+    const std::string column = options.empty() ? "logits" : "cached";
+    const Tensor &wanted = golden[options.empty() ? "logits" : "logits_cached"];
+    const int64_t rows = int64_t(wanted.values.size()) / wanted.shape.back();
+    const double error = medianRowError(logitsOf(cuda, options), wanted.values, rows),
+                 bf16Error = medianRowError(logitsOf(bf16, options), wanted.values, rows);
+    row = GetParam() + " int8 cache on cuda (error / bf16's)";
+    check(column, error / bf16Error, 6);
+    EXPECT_GT(error, 1e-5) << "this was cached in f32";
+  }
+}
+
 TEST_P(Int8Cache, IsNearlyAsGoodAsBf16) {
   const std::string int8 = compileWith("cpu", "int8"), bf16 = compileWith("cpu", "bf16"),
                     reference = compileWith("reference", "int8");

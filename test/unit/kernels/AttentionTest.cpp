@@ -32,9 +32,6 @@ tk_attention_shape attentionShape(const Heads &h, int32_t dtype = TENON_F32) {
 
 class AttentionTest : public KernelTest {
 protected:
-  // CUDA kernels do not read an int8 cache.
-  bool caches(int32_t dtype) const { return dtype != TENON_I8 || !level().emulated; }
-
   // A cache with the first lengths[s] rows of each sequence's k and v; whatever was not written is
   // NaN.
   std::vector<char> fill(const Heads &h, int32_t dtype, std::vector<int32_t> lengths,
@@ -323,8 +320,6 @@ TEST_P(AttentionTest, NarrowValues) {
   for (auto [dim, width] : {std::pair{28, 20}, {96, 64}, {40, 40}})
     for (int decode : {0, 1})
       for (int32_t dtype : {TENON_F32, TENON_BF16, TENON_I8}) {
-        if (!caches(dtype))
-          continue;
         SCOPED_TRACE(dim);
         Heads h = {6, 1, dim};
         Ragged ragged(h, decode ? std::vector<int32_t>{1, 1} : std::vector<int32_t>{70, 9},
@@ -503,8 +498,6 @@ TEST_P(AttentionTest, SmallCacheElements) {
   double half = level().emulated ? 1e-3 : 1e-5;
   for (auto [dtype, tolerance] :
        {std::pair{TENON_BF16, 1e-2}, {TENON_F16, half}, {TENON_I8, 3e-2}}) {
-    if (!caches(dtype))
-      continue;
     for (const Heads &h : oddHeads) {
       Ragged ragged(h, {1, 70}, {300, 63});
       for (std::vector<float> *values : {&ragged.q, &ragged.k, &ragged.v})
@@ -537,7 +530,7 @@ TEST_P(AttentionTest, SmallCacheElements) {
 }
 
 // Each 32 elements, and what is left of a row, have a scale; codes are the nearest multiples of it.
-// Keys lie by element, values by position.
+// Keys lie by element, and on CUDA by position like values.
 TEST_P(AttentionTest, QuantisedRows) {
   const float step = 3.0f / 256; // bf16 holds it
   Heads h = {2, 2, 40};
@@ -551,17 +544,16 @@ TEST_P(AttentionTest, QuantisedRows) {
   v[40] = -INFINITY;
   v[80] = 1e-38f;
   Batch batch(3);
-  if (!caches(TENON_I8))
-    GTEST_SKIP();
   std::vector<char> pool = fill(h, TENON_I8, {3}, k, v, batch);
   const int64_t block = batch.blockTable[0], blocks = batch.blocks();
   const int64_t bytes = TENON_BLOCK_TOKENS * (40 + 2 * 2);
   auto at = [&](bool values, int head) {
     return pool.data() + ((values * h.kvHeads + head) * blocks + block) * bytes;
   };
+  auto byRow = [&](bool values) { return values || level().emulated; };
   auto code = [&](bool values, int head, int slot, int d) {
     const char *codes = at(values, head) + 2 * 2 * TENON_BLOCK_TOKENS;
-    return int(int8_t(codes[values ? slot * 40 + d : d * TENON_BLOCK_TOKENS + slot]));
+    return int(int8_t(codes[byRow(values) ? slot * 40 + d : d * TENON_BLOCK_TOKENS + slot]));
   };
   auto scale = [&](bool values, int head, int slot, int d) {
     uint16_t bits;
@@ -595,7 +587,7 @@ TEST_P(AttentionTest, QuantisedRows) {
     for (int head = 0; head < 2; ++head)
       for (int64_t i = 0; i < bytes; ++i)
         if (at(values, head)[i] != char(0xff)) {
-          EXPECT_TRUE(i < 64 ? i % 32 < 6 : values ? i - 64 < 3 * 40 : i % 16 < 3) << i;
+          EXPECT_TRUE(i < 64 ? i % 32 < 6 : byRow(values) ? i - 64 < 3 * 40 : i % 16 < 3) << i;
         }
   for (char byte : pool)
     written += byte != char(0xff);
@@ -605,8 +597,6 @@ TEST_P(AttentionTest, QuantisedRows) {
 TEST_P(AttentionTest, NotANumberStaysOne) {
   for (int32_t dtype : {TENON_F32, TENON_BF16, TENON_I8})
     for (int decode : {0, 1}) {
-      if (!caches(dtype))
-        continue;
       Heads h = {4, 2, 24};
       Ragged ragged(h, {1}, {40});
       ragged.k[7 * h.kvWidth() + 3] = NAN;              // head 0
@@ -632,8 +622,6 @@ TEST_P(AttentionTest, WhatIsOutOfSightMayBeAnything) {
   std::fill_n(poisoned.v.begin(), hidden, NAN);
   Batch batch(ragged.counts, ragged.cached);
   for (int32_t dtype : {TENON_F32, TENON_BF16, TENON_F16, TENON_I8}) {
-    if (!caches(dtype))
-      continue;
     std::vector<char> pool = fill(h, dtype, ragged.lengths, ragged.k, ragged.v, batch);
     std::vector<char> other = fill(h, dtype, ragged.lengths, poisoned.k, poisoned.v, batch);
     tk_attention_shape shape = attentionShape(h, dtype);
@@ -650,8 +638,6 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
                               {TENON_BF16, TK_ROPE_INTERLEAVED},
                               {TENON_F16, TK_ROPE_HALF},
                               {TENON_I8, TK_ROPE_INTERLEAVED}}) {
-    if (!caches(dtype))
-      continue;
     for (Heads h : {Heads{9, 3, 24}, Heads{4, 4, 64}, Heads{12, 1, 10}}) {
       int32_t rotary = h.dim / 4 * 2, width = h.width() + 2 * h.kvWidth();
       std::vector<int32_t> cached = {0, 16, 300, 31, 511};
