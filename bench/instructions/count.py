@@ -59,7 +59,7 @@ def read_callgrind(text):
     counts, kernel, inherited = collections.Counter(), REST, False
     for line in text.splitlines():
         if line.startswith("fn="):
-            symbol = re.fullmatch(r"fn=tenon_\w+\.(.+)", line)  # tenon_LEVEL.KERNEL
+            symbol = re.fullmatch(r"fn=tenon_\w+\.(.+?)(\.decode)?", line)  # tenon_LEVEL.KERNEL[.PHASE]
             kernel = symbol[1] if symbol else REST
         elif line.startswith("calls="):
             inherited = True
