@@ -1,9 +1,8 @@
 // Turns a sched.program into an LLVM function that every thread runs.
 //
-//   sched.stage @linear(%x, %w) into(%y)     io = {arena + T * 64, weights + 4096, arena + T *
-//   2368}
-//                                       ─▶   call @tenon_avx2.linear.tk_linear(io, env)
-//   sched.barrier                            call env->services->barrier(env)
+//   sched.stage @linear(%x, %w) into(%y)      io = {arena + T * 64, weights + 4096, ...}
+//                                        ─▶   call @tenon_avx2.linear.tk_linear(io, env)
+//   sched.barrier                             call env->services->barrier(env)
 #ifndef TENON_CODEGEN_PROGRAMEMITTER_H
 #define TENON_CODEGEN_PROGRAMEMITTER_H
 

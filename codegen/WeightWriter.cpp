@@ -1,7 +1,8 @@
 // See WeightWriter.h.
 //
-//   pack ◀─ concat ◀─ deinterleave, slice, transpose ◀─ weight        rows are pulled from right to
-//   left, 16 at a time; tables are computed where they are asked for
+//   pack ◀─ concat ◀─ deinterleave, slice, transpose ◀─ weight
+//
+// Rows are pulled from right to left, 16 at a time; tables are computed where they are asked for.
 #include "codegen/WeightWriter.h"
 #include "codegen/Error.h"
 #include "codegen/Packing.h"

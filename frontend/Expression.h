@@ -3,8 +3,8 @@
 //   $hidden            a parameter or loop variable, with its type
 //   $rope.theta        a member
 //   $(heads * head_dim)
-//   "model.layers.$i.mlp"     text with values in it; here a name ends before '.', "$(rope.theta)"
-//   has members
+//   "model.layers.$i.mlp"
+//                      text with values in it; here a name ends before '.', "$(rope.theta)" has members
 //   "$$"               a dollar sign
 //
 // Within $( ): integers, numbers, "text", true, false, null, names; in falling precedence

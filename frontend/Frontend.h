@@ -2,8 +2,8 @@
 // dialect.
 //
 //   models/X.yaml ─┐
-//   HF directory   ├─▶ Description ─▶ parameters ─▶ graph ─▶ Model {module, weights, tokenizer,
-//   ...} X.gguf        ─┘   (Description.h) (Parameters.h) (Graph.h)
+//   HF directory   ├─▶ Description ─▶ parameters ─▶ graph ─▶ Model {module, weights, tokenizer, ...}
+//   X.gguf        ─┘   (Description.h) (Parameters.h) (Graph.h)
 //
 // Every error is one line, `file:line:column: error: what is wrong; accepted: what would be right`.
 #ifndef TENON_FRONTEND_FRONTEND_H

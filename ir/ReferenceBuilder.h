@@ -1,7 +1,7 @@
 // What reference decompositions are written with: linalg.generic in the notation of index sums.
 //
-//   e.generic("ntk: tk, nk -> tn", {x, w}, zeros, [&](ValueRange v) { return e.mulAdd(v[2], v[0],
-//   v[1]); })
+//   e.generic("ntk: tk, nk -> tn", {x, w}, zeros,
+//             [&](ValueRange v) { return e.mulAdd(v[2], v[0], v[1]); })
 //
 // are the loops n, t, k from the outermost to the innermost, with out[t,n] = f(x[t,k], w[n,k],
 // out[t,n]). Loops that the output lacks are reductions.

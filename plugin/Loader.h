@@ -1,8 +1,7 @@
 // Loads plugins: reads the note in the file, compares versions, loads the library, lets it
 // register.
 //
-//   F.so ──note──▶ versions equal? ──dlopen──▶ one dialect? ──▶ PluginRegistry ──▶ passes,
-//   dialects, ...
+//   F.so ──note──▶ versions equal? ──dlopen──▶ one dialect? ──▶ PluginRegistry: passes, dialects, ...
 //
 // Whatever is wrong is one line that names the file and both sides.
 #ifndef TENON_PLUGIN_LOADER_H

@@ -2,8 +2,7 @@
 // long.
 //
 //   sequence A  length 37   blocks [ 4 | 0 | 7 ]
-//   sequence B  (fork of A) blocks [ 4 | 0 | 7 ]      block 7 has two owners: whoever appends first
-//   copies it
+//   sequence B  (fork of A) blocks [ 4 | 0 | 7 ]      block 7 has two owners: who appends copies it
 //
 //   memory: for every layer the keys of each head, then the values of each head, in strips:
 //   [ block 0 | block 1 | ... | block n-1 ]

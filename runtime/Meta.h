@@ -1,8 +1,7 @@
 // What the compiler says about the model: the small `meta` section, a JSON object.
 //
 //   {"model", "architecture", "tenon_version", "target", "precision", "kv_dtype", "context",
-//   "parameters",
-//    "config_digest", "isa": [..], "flags": {..}, "generation": {"eos": [ids], "stop": [strings],
+//    "parameters", "config_digest", "isa": [..], "flags": {..}, "generation": {"eos": [ids], "stop": [strings],
 //    "decoder_start": id},
 //    "tokenizer": bool, "onednn_path", "weights_file"}
 //

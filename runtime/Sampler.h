@@ -1,12 +1,15 @@
 // Chooses the next token from a row of logits. The steps, in this order:
 //
-//   repetition penalty   prompt and output, once for each distinct token: positive / p, negative *
-//   p frequency, presence  output only: logit -= frequency * count + presence no-repeat n-gram
-//   tokens that would complete an n-gram already there are out temperature          0: the best
-//   token, the lowest id among equals top-k                the k best; ties with the k-th stay
-//   top-p                the best until their mass reaches p; always one
-//   min-p                those less likely than p times the likeliest are out
+//   repetition penalty    once for each token of prompt and output: positive / p, negative * p
+//   frequency, presence   output only: logit -= frequency * count + presence
+//   no-repeat n-gram      tokens that would complete an n-gram already there are out
+//   temperature           0: the best token, the lowest id among equals
+//   top-k                 the k best; ties with the k-th stay
+//   top-p                 the best until their mass reaches p; always one
+//   min-p                 those less likely than p times the likeliest are out
 //   softmax, draw
+//
+// From temperature on a device can do it (tk_sample).
 #ifndef TENON_RUNTIME_SAMPLER_H
 #define TENON_RUNTIME_SAMPLER_H
 

@@ -1,8 +1,8 @@
 // Finds the kernel that computes a stage, for backends that have kernels: cpu and cuda.
 //
 //   sched.kernel body              kernel and shape
-//   rms_norm → linear → add   ─▶   tk_linear {norm: rms, residual: 1, cols: 576, ...}, io = {x, w,
-//   norm, residual, out}
+//   rms_norm → linear → add   ─▶   tk_linear {norm: rms, residual: 1, cols: 576, ...}
+//                                  io = {x, w, norm, residual, out}
 //
 // Matching looks at the operations, not at the name of the fusion, so that every fusion that means
 // the same gets the same kernel.

@@ -9,14 +9,13 @@
 //   F32        [cols][16]            line k:      r0[k] r1[k] ... r15[k]
 //   BF16, F16  [cols/2][16][2]       line k/2:    r0[k] r0[k+1] | r1[k] r1[k+1] | ... | r15[k+1]
 //
-// Quantised formats hold groups of 32 columns. A group is its scales, then its codes:
+// Quantised formats hold groups of 32 columns. A group is its scales, then its codes, which mean:
 //
-//   U4M    320 B   16 × f16 scale, 16 × f16 min │ 4 lines of nibbles     value = scale · code + min
-//   U8M    576 B   16 × f16 scale, 16 × f16 min │ 8 lines of bytes       value = scale · code + min
-//   S8     576 B   16 × f32 scale               │ 8 lines of bytes       value = scale · (code -
-//   128) S8G16  640 B   2 × (scales as S8)           │ 8 lines of bytes       as S8, for each 16
-//   columns U4MG16 384 B   2 × (scales as U4M)          │ 4 lines of nibbles     as U4M, for each
-//   16 columns
+//   U4M    320 B   16 × f16 scale, 16 × f16 min │ 4 lines of nibbles     scale · code + min
+//   U8M    576 B   16 × f16 scale, 16 × f16 min │ 8 lines of bytes       scale · code + min
+//   S8     576 B   16 × f32 scale               │ 8 lines of bytes       scale · (code - 128)
+//   S8G16  640 B   2 × (scales as S8)           │ 8 lines of bytes       as S8, each 16 columns
+//   U4MG16 384 B   2 × (scales as U4M)          │ 4 lines of nibbles     as U4M, each 16 columns
 //
 // A line of bytes has 4 consecutive columns of each row, which is one VNNI step:
 //

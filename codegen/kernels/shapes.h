@@ -9,8 +9,7 @@
 //   - `rows` chooses the number of rows: the batch's tokens or its scored rows;
 //   - weights are packed (packed_layout.h), vectors (norm weights, biases) are PLAIN_F32;
 //   - an operand in [brackets] is in `io` only if the field of the same name is set;
-//   - a result may lie exactly on an operand of the same kernel (in place) where stated, otherwise
-//   not;
+//   - a result may lie exactly on an operand of the same kernel (in place) where stated only;
 //   - a kernel of one phase must not read what another kernel of the same stage writes.
 #ifndef TENON_CODEGEN_KERNELS_SHAPES_H
 #define TENON_CODEGEN_KERNELS_SHAPES_H
@@ -96,8 +95,8 @@ typedef struct tk_linear_shape {
 } tk_linear_shape;
 
 // ── tk_gated_mlp ───────────────────────────────────────────────────────────────────────────────
-// out = act(norm(x) · Wgᵀ + bg) ⊙ (norm(x) · Wuᵀ + bu)      W = [Wg; Wu] [2F, K], bias = [bg; bu]
-// [2F] io: x, weight, [norm_weight], [norm_bias], [bias], out
+// out = act(norm(x) · Wgᵀ + bg) ⊙ (norm(x) · Wuᵀ + bu)       W = [Wg; Wu] [2F, K]
+// io: x, weight, [norm_weight], [norm_bias], [bias], out     bias = [bg; bu] [2F]
 typedef struct tk_gated_mlp_shape {
   int32_t rows;
   int32_t cols;     // K

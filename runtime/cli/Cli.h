@@ -4,8 +4,8 @@
 //   OUT "prompt" [options]       = OUT generate "prompt" [options]
 //   OUT logits | tokenize | detokenize | perplexity | info | bench …
 //   OUT --list-devices           where it could run
-//   OUT -- TEXT                  a prompt that looks like a command or an option;  "-" reads
-//   standard input
+//   OUT -- TEXT                  a prompt that looks like a command or an option
+//   OUT -                        the prompt is standard input
 #ifndef TENON_RUNTIME_CLI_CLI_H
 #define TENON_RUNTIME_CLI_CLI_H
 

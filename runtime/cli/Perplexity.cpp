@@ -1,9 +1,7 @@
 // OUT perplexity FILE: how well the model predicts a text.
 //
-//   one context:      t0 t1 t2 … tn       t1 … tn are predicted from all before
-//   --chunk 512:      t0 … t511 | t512 … t1023 | …     each chunk alone; its first token is not
-//   predicted
-//
+//   one context:      t0 t1 t2 … tn                    t1 … tn are predicted from all before
+//   --chunk 512:      t0 … t511 | t512 … t1023 | …     each chunk alone, but for its first token
 //   --cached:         one token at a time, as in decoding
 //
 //   mean_nll = mean of -log p(token) over the predicted tokens;  ppl = exp(mean_nll)

@@ -1,8 +1,9 @@
 // Text to token ids and back, in every executable.
 //
-//   text ─ added tokens ─▶ pieces ─ normalise ─▶ pieces ─ split ─▶ words ─ model ─▶ ids ─ template
-//   ─▶ ids
-//         ("<|im_end|>")           (NFC …)               (regex)          (BPE …)        (BOS, EOS)
+//   text ─ added tokens ─▶ pieces ─ normalise ─▶ pieces ─ split ─▶ words ─ model ─▶ ids
+//         ("<|im_end|>")           (NFC …)               (regex)          (BPE …)
+//   ids ─ template ─▶ ids
+//         (BOS, EOS)
 //
 // Everything a tokenizer knows lies in one blob (Blob.h) that the compiler wrote: tables are used
 // in place, so that opening one costs a validation pass and nothing is parsed, hashed or copied. A

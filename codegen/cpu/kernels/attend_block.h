@@ -4,8 +4,8 @@
 // Query rows are the lanes of the vectors, so softmax needs no sums across lanes, and K and V are
 // read as they lie in the cache:
 //
-//   scores[key][row] = Σ_d K[key][d] · q[d][row]        result[d][row] += Σ_key V[key][d] ·
-//   p[key][row]
+//   scores[key][row] = Σ_d K[key][d] · q[d][row]
+//   result[d][row]  += Σ_key V[key][d] · p[key][row]
 //
 // Both are the same product C[m][row] = Σ_k A[m][k] · B[k][row] with A's elements broadcast. Query
 // rows are (token, head of the group) pairs, 64 of them at a time across tokens. Steps begin at

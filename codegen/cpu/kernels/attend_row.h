@@ -3,8 +3,8 @@
 // The context is cut into spans of TK_SPAN positions. A span's scores all lie in scratch, so its
 // softmax needs one pass; K and V are read once for the whole group:
 //
-//   scores[g][j] = scale · q[g] · k[j]      max[g], p = exp(score - max), sum[g], out[g] = Σ p[j]
-//   v[j]
+//   scores[g][j] = scale · q[g] · k[j]
+//   max[g], p[j] = exp(score - max), sum[g], out[g] = Σ p[j] v[j]
 //
 // With bf16 instructions and a bf16 cache (heads of whole vectors) q and p are rounded to bf16 too,
 // and both products take pairs: of d, and of neighbouring positions. The scales of an int8 cache

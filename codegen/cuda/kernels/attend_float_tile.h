@@ -2,8 +2,8 @@
 // rows by 256 threads. Thread 16 y + x has rows 4 y .. 4 y + 3 against keys 4 x .. 4 x + 3, then
 // columns 4 x .. 4 x + 3 of each 64.
 //
-//   queries [head_dim][64]   keys [head_dim][64], then values [64][value_dim]   weights [64
-//   keys][64]
+//   queries [head_dim][64]   keys [head_dim][64], then values [64][value_dim]
+//   weights [64 keys][64]
 #ifndef TENON_CODEGEN_CUDA_KERNELS_ATTEND_FLOAT_TILE_H
 #define TENON_CODEGEN_CUDA_KERNELS_ATTEND_FLOAT_TILE_H
 

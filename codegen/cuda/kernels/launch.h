@@ -1,8 +1,7 @@
 // What a CUDA kernel gets, and how a plan says which kernels run on which grid. Plain C++, read by
 // device code, plans (plan_*.h), the code generator and the runtime.
 //
-//   shape ──tk_plan_linear──▶ tk_launch[] ──runtime──▶ grid of blocks ──▶ tk_linear_few(shape,
-//   args)
+//   shape ──tk_plan_linear──▶ tk_launch[] ──runtime──▶ blocks ──▶ tk_linear_few(shape, args)
 #ifndef TENON_CODEGEN_CUDA_KERNELS_LAUNCH_H
 #define TENON_CODEGEN_CUDA_KERNELS_LAUNCH_H
 

@@ -3,8 +3,7 @@
 //   one    one row: the block prepares it in shared memory. Its warps share the spans of K
 //   few    up to 16 rows, prepared in the workspace. The same
 //   many   a block has 4 pairs (128 outputs) and 64 or 128 rows, which pass through shared memory;
-//   a
-//          warp has one pair and half of the rows, and all of K
+//          a warp has one pair and half of the rows, and all of K
 //
 //              K: span 0   span 1   ...                        half of rows    others
 //   pair      [ warp 0 | warp 1 | ... ] ─▶ Σ in order    pair 0   warp 0          warp 1

@@ -9,10 +9,9 @@
 // top-k and min-p are a largest key then. What comes first up to some mass, which top-p and a draw
 // by rank ask for, is found digit by digit of the key:
 //
-//   digit        0      1      2     ...       the masses of keys that begin with the digits found
-//   so mass       [ 0  ][ 40 ][ 300 ][ ...        far; the next digit is where their sum reaches
-//   what is
-//                             ▲ 270            asked for
+//   digit         0      1      2     ...     masses of the keys that begin with the digits so far
+//   mass       [  0  ][ 40  ][ 300 ][ ...
+//                              ▲ 270          their sum reaches what is asked for: the next digit
 //
 // Tokens less likely than 10⁻¹² times the best one are never drawn.
 #include "reduce.h"
