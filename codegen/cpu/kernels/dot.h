@@ -16,7 +16,7 @@
 //   row 3    [16 sums]   [16 sums]
 //
 // With AMX a step is a whole group, of 16 rows (tiles.h). What becomes of the integers is the same
-// code, so the bits are the same.
+// code, so the bits are the same but where minima are rounded, which AMX leaves out.
 //
 // Nibbles have a minimum for each group of 32 columns: a product and a sum beside 8 dots. Where
 // rounding is allowed (`roundsMinima`), one instruction adds the products of two groups' minima in
