@@ -42,6 +42,11 @@ bool Sampler::changesLogits() const {
          options.presencePenalty != 0 || options.noRepeatNgram > 0;
 }
 
+// Finite, however cold it is.
+float Sampler::inverseTemperature() const {
+  return static_cast<float>(std::min(1 / options.temperature, 1e30));
+}
+
 // In [0, 1), of 53 random bits, so that a seed means the same draw everywhere.
 double Sampler::nextRandom() { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
@@ -51,12 +56,9 @@ std::optional<tenon_draw> Sampler::next() {
     return std::nullopt;
   if (options.temperature == 0)
     return tenon_draw{vocab, 0, 0, 0, 1, 0};
-  return tenon_draw{vocab,
-                    options.topK,
-                    static_cast<float>(std::min(1 / options.temperature, 1e30)),
-                    static_cast<float>(options.minP),
-                    options.topP,
-                    nextRandom()};
+  return tenon_draw{
+      vocab,        options.topK, inverseTemperature(), static_cast<float>(options.minP),
+      options.topP, nextRandom()};
 }
 
 int32_t Sampler::sample(const float *logits, const std::vector<int32_t> &prompt,
@@ -101,8 +103,7 @@ double Sampler::choose(const float *logits, const std::vector<int32_t> &prompt,
   const float least = leastOfTopK();
   for (float &logit : weights)
     logit = logit >= least ? logit : minusInfinity;
-  double mass = expRelative(weights.data(), vocab, best,
-                            static_cast<float>(std::min(1 / options.temperature, 1e30)));
+  double mass = expRelative(weights.data(), vocab, best, inverseTemperature());
 
   // Tokens that are each less likely than (1 - p) / vocab have less than 1 - p together: top-p
   // never reaches them.

@@ -61,6 +61,7 @@ private:
   double choose(const float *logits, const std::vector<int32_t> &prompt,
                 const std::vector<int32_t> &output);
   bool changesLogits() const;
+  float inverseTemperature() const;
   double nextRandom();
   void penalise(const std::vector<int32_t> &prompt, const std::vector<int32_t> &output);
   void banRepeatedNgrams(const std::vector<int32_t> &prompt, const std::vector<int32_t> &output);

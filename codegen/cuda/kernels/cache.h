@@ -27,9 +27,9 @@ struct CacheRow {
   uint16_t *scales; // of int8: bf16, for each TENON_CACHE_GROUP elements one, a block's slots apart
 
   TK_METHOD uint16_t *scaleAt(int64_t d) const {
-    return scales + d / TENON_CACHE_GROUP * TENON_BLOCK_TOKENS;
+    return inGlobal(scales + d / TENON_CACHE_GROUP * TENON_BLOCK_TOKENS);
   }
-  TK_METHOD float scale(int64_t d) const { return bf16ToFloat(*inGlobal(scaleAt(d))); }
+  TK_METHOD float scale(int64_t d) const { return bf16ToFloat(*scaleAt(d)); }
 };
 
 TK_DEVICE float loadElement(int32_t dtype, const CacheRow &row, int64_t d) {
@@ -52,7 +52,7 @@ TK_DEVICE Words4 loadShorts(int32_t dtype, const CacheRow &row, int64_t d) {
 TK_DEVICE Words4 loadScaledShorts(int32_t dtype, const CacheRow &row, int64_t d) {
   Words4 x = loadShorts(dtype, row, d);
   if (dtype == TENON_I8) {
-    uint16_t scale = *inGlobal(row.scaleAt(d));
+    uint16_t scale = *row.scaleAt(d);
     TK_UNROLL
     for (int i = 0; i < 4; ++i)
       x.w[i] = multiplyBf16(x.w[i], pack(scale, scale));

@@ -13,9 +13,8 @@
 //   threadIndex() threadCount() lane() warp() warps() blockX() blockY() gridX() gridY()
 //   sync()               all threads of the block meet, and see what the others wrote before it
 //   syncWarp()           likewise those of the warp
-//   shuffle(v, lane)     v of that lane     shuffleXor(v, mask)  v of lane ^ mask
+//   shuffle(v, lane)     v of that lane     shuffleXor(v, mask)  v of lane ^ mask; 32 or 64 bits
 //   anyLane(b) ballotLanes(b)     of the warp's lanes (any and ballot are global names of CUDA's)
-//   shuffleLong(v, lane) of 64 bits
 //                        Whole warps take part in all of these, whole blocks in sync().
 //   shared()             dynamic shared memory of the block, aligned to 128; undefined at first
 //
@@ -95,11 +94,6 @@ TK_DEVICE float notANumber() { return bitsToFloat(0x7fc00000u); }
 TK_DEVICE int lane() { return threadIndex() % 32; }
 TK_DEVICE int warp() { return threadIndex() / 32; }
 TK_DEVICE int warps() { return threadCount() / 32; }
-
-TK_DEVICE uint64_t shuffleLong(uint64_t v, int lane) {
-  uint32_t low = shuffle((uint32_t)v, lane), high = shuffle((uint32_t)(v >> 32), lane);
-  return low | (uint64_t)high << 32;
-}
 
 TK_DEVICE float bf16Low(uint32_t word) { return bitsToFloat(word << 16); }
 TK_DEVICE float bf16High(uint32_t word) { return bitsToFloat(word & 0xffff0000u); }

@@ -69,6 +69,9 @@ template <typename To, typename From> TK_DEVICE To bitsAs(From from) {
 template <typename T> TK_DEVICE T shuffle(T v, int lane) {
   return bitsAs<T>(tk_emulated_shuffle(bitsAs<uint32_t>(v), lane));
 }
+TK_DEVICE uint64_t shuffle(uint64_t v, int lane) {
+  return shuffle((uint32_t)v, lane) | (uint64_t)shuffle((uint32_t)(v >> 32), lane) << 32;
+}
 template <typename T> TK_DEVICE T shuffleXor(T v, int mask) {
   return shuffle(v, (threadIndex() ^ mask) % 32);
 }

@@ -18,7 +18,7 @@ template <typename T> TK_DEVICE T least(T a, T b) { return a < b ? a : b; }
 TK_DEVICE float greater(float a, float b) { return a > b ? a : b; }
 
 // Every lane gets the result.
-TK_DEVICE float warpSum(float v) {
+template <typename T> TK_DEVICE T warpSum(T v) {
   TK_UNROLL
   for (int mask = 16; mask > 0; mask /= 2)
     v += shuffleXor(v, mask);
@@ -31,14 +31,18 @@ TK_DEVICE float warpMax(float v) {
   return v;
 }
 
-// Every thread gets the result. `space` is shared memory of a float for each warp, which is free
-// again behind the next barrier.
-TK_DEVICE float blockSum(float v, float *space) {
+// Every thread sees the sum of each warp in `space`, shared memory which is free again behind the
+// next barrier.
+template <typename T> TK_DEVICE void warpSums(T v, T *space) {
   v = warpSum(v);
   if (lane() == 0)
     space[warp()] = v;
   sync();
-  float sum = 0;
+}
+// Every thread gets the result.
+template <typename T> TK_DEVICE T blockSum(T v, T *space) {
+  warpSums(v, space);
+  T sum = 0;
   for (int i = 0; i < warps(); ++i)
     sum += space[i];
   return sum;

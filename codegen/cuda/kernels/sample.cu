@@ -58,28 +58,14 @@ struct CountKey {
   TK_METHOD uint64_t operator()(uint32_t key) const { return key == wanted; }
 };
 
-TK_DEVICE uint64_t warpSum(uint64_t v) {
-  TK_UNROLL
-  for (int mask = 16; mask > 0; mask /= 2)
-    v += shuffleLong(v, lane() ^ mask);
-  return v;
-}
-
 // The sum of all tokens that may be drawn; every thread gets it.
 template <class Mass> TK_DEVICE uint64_t sumOf(const Tokens &t, Mass mass) {
   uint64_t sum = 0;
   for (int32_t i = threadIndex(); i < t.count; i += threadCount())
     if (uint32_t key = t.key(i); t.mayBeDrawn(key))
       sum += mass(key);
-  sum = warpSum(sum);
-  sync();
-  if (lane() == 0)
-    t.space[warp()] = sum;
-  sync();
-  sum = 0;
-  for (int w = 0; w < warps(); ++w)
-    sum += t.space[w];
-  return sum;
+  sync(); // the space is free
+  return blockSum(sum, t.space);
 }
 
 // The first of `count` sums at which their running sum, which begins at `before`, reaches `asked`;
@@ -90,18 +76,18 @@ TK_DEVICE int firstReaching(const uint64_t *sums, int count, uint64_t asked, uin
     uint64_t own = i < count ? sums[i] : 0, upTo = own;
     TK_UNROLL
     for (int step = 1; step < 32; step *= 2) {
-      uint64_t lower = shuffleLong(upTo, (lane() - step) & 31);
+      uint64_t lower = shuffle(upTo, (lane() - step) & 31);
       upTo += lane() >= step ? lower : 0;
     }
     uint32_t reached = ballotLanes(before + upTo >= asked);
-    int at = 0;
-    while (reached && !(reached >> at & 1))
-      ++at;
     if (reached) {
-      before += shuffleLong(upTo - own, at);
+      int at = 0;
+      while (!(reached >> at & 1))
+        ++at;
+      before += shuffle(upTo - own, at);
       return first + at;
     }
-    before += shuffleLong(upTo, 31);
+    before += shuffle(upTo, 31);
     if (first + 32 >= count)
       return count - 1; // no one asks for more than there is
   }
@@ -149,11 +135,8 @@ template <class Mass> TK_DEVICE int32_t findById(const Tokens &t, uint64_t asked
   uint64_t sum = 0;
   for (int32_t i = begin + lane(); i < end; i += 32)
     sum += massOf(i);
-  sum = warpSum(sum);
-  sync();
-  if (lane() == 0)
-    t.space[warp()] = sum;
-  sync();
+  sync(); // the space is free
+  warpSums(sum, t.space);
   uint64_t before = 0;
   int chosen = firstReaching(t.space, warps(), asked, before);
   uint64_t *own = t.space + warps(), *answer = own + 32;

@@ -27,24 +27,27 @@ protected:
         inputs[name] = found->second;
     return runInputs(executable, inputs, options)["logits"].values;
   }
-};
 
-// On CUDA values times their scales are rounded to bf16, and so are keys in prefill.
-TEST_P(Int8Cache, OnCuda) {
-  const std::string cuda = compileWith("cuda", "int8"), bf16 = compileWith("cpu", "bf16");
-  ASSERT_NE(cuda, "");
-  ASSERT_NE(bf16, "");
-  for (const Arguments &options : {Arguments{}, Arguments{"--cached"}}) {
-    const std::string column = options.empty() ? "logits" : "cached";
-    const Tensor &wanted = golden[options.empty() ? "logits" : "logits_cached"];
-    const int64_t rows = int64_t(wanted.values.size()) / wanted.shape.back();
-    const double error = medianRowError(logitsOf(cuda, options), wanted.values, rows),
-                 bf16Error = medianRowError(logitsOf(bf16, options), wanted.values, rows);
-    row = GetParam() + " int8 cache on cuda (error / bf16's)";
-    check(column, error / bf16Error, 6);
+  static std::string columnOf(const Arguments &options) {
+    return options.empty() ? "logits" : "cached";
+  }
+  const Tensor &wantedOf(const Arguments &options) {
+    return golden[options.empty() ? "logits" : "logits_cached"];
+  }
+  int64_t rowsOf(const Arguments &options) {
+    const Tensor &wanted = wantedOf(options);
+    return int64_t(wanted.values.size()) / wanted.shape.back();
+  }
+  double errorOf(const std::vector<double> &given, const Arguments &options) {
+    return medianRowError(given, wantedOf(options).values, rowsOf(options));
+  }
+  void checkError(const std::string &what, double error, double bf16Error,
+                  const Arguments &options) {
+    row = GetParam() + " " + what;
+    check(columnOf(options), error / bf16Error, 6);
     EXPECT_GT(error, 1e-5) << "this was cached in f32";
   }
-}
+};
 
 TEST_P(Int8Cache, IsNearlyAsGoodAsBf16) {
   const std::string int8 = compileWith("cpu", "int8"), bf16 = compileWith("cpu", "bf16"),
@@ -56,20 +59,25 @@ TEST_P(Int8Cache, IsNearlyAsGoodAsBf16) {
   EXPECT_LT(runJson(int8, {"info", "--json"}).value("kv_bytes_per_token", 0),
             runJson(bf16, {"info", "--json"}).value("kv_bytes_per_token", 0));
   for (const Arguments &options : {Arguments{}, Arguments{"--cached"}}) {
-    const std::string column = options.empty() ? "logits" : "cached";
-    const Tensor &wanted = golden[options.empty() ? "logits" : "logits_cached"];
-    const int64_t rows = int64_t(wanted.values.size()) / wanted.shape.back();
     const std::vector<double> given = logitsOf(int8, options);
-    const double error = medianRowError(given, wanted.values, rows),
-                 bf16Error = medianRowError(logitsOf(bf16, options), wanted.values, rows);
-    row = GetParam() + " int8 cache (error / bf16's)";
-    check(column, error / bf16Error, 6);
-    EXPECT_GT(error, 1e-5) << "this was cached in f32";
+    const double bf16Error = errorOf(logitsOf(bf16, options), options);
+    checkError("int8 cache (error / bf16's)", errorOf(given, options), bf16Error, options);
     // In decode the kernels round nothing else; in prefill some round queries and weights to bf16.
     row = GetParam() + " int8 cache, cpu - reference";
-    check(column, medianRowError(given, logitsOf(reference, options), rows) / bf16Error,
+    check(columnOf(options),
+          medianRowError(given, logitsOf(reference, options), rowsOf(options)) / bf16Error,
           options.empty() ? 2 : 0.05);
   }
+}
+
+// On CUDA values times their scales are rounded to bf16, and so are keys in prefill.
+TEST_P(Int8Cache, OnCuda) {
+  const std::string cuda = compileWith("cuda", "int8"), bf16 = compileWith("cpu", "bf16");
+  ASSERT_NE(cuda, "");
+  ASSERT_NE(bf16, "");
+  for (const Arguments &options : {Arguments{}, Arguments{"--cached"}})
+    checkError("int8 cache on cuda (error / bf16's)", errorOf(logitsOf(cuda, options), options),
+               errorOf(logitsOf(bf16, options), options), options);
 }
 
 // Grouped and single key heads, windows, latent rows, score bias, memory.
