@@ -99,12 +99,16 @@ llvm::StringRef getPackedFormatName(PackedFormat format) {
     return "plain_f32";
   case PackedFormat::PlainF64:
     return "plain_f64";
+  case PackedFormat::BF16Rows:
+    return "bf16_rows";
+  case PackedFormat::F16Rows:
+    return "f16_rows";
   }
   llvm_unreachable("unknown packed format");
 }
 
 std::optional<PackedFormat> parsePackedFormat(llvm::StringRef name) {
-  for (int i = TK_F32; i <= TK_PLAIN_F64; ++i)
+  for (int i = TK_F32; i <= TK_F16_ROWS; ++i)
     if (getPackedFormatName(PackedFormat(i)) == name)
       return PackedFormat(i);
   return std::nullopt;
@@ -118,14 +122,14 @@ int64_t getPackedTileBytes(PackedFormat format, int64_t cols) {
   return tk_tile_bytes(int32_t(format), cols);
 }
 
-PackedFormat getPackedFormat(Storage storage) {
+PackedFormat getPackedFormat(Storage storage, bool keepRows) {
   switch (storage) {
   case Storage::F32:
     return PackedFormat::F32;
   case Storage::F16:
-    return PackedFormat::F16;
+    return keepRows ? PackedFormat::F16Rows : PackedFormat::F16;
   case Storage::BF16:
-    return PackedFormat::BF16;
+    return keepRows ? PackedFormat::BF16Rows : PackedFormat::BF16;
   case Storage::Q4_0:
   case Storage::Q4_1:
   case Storage::Q4_K:
@@ -163,6 +167,12 @@ void packTile(PackedFormat format, int64_t rows, int64_t cols, const float *valu
       for (int64_t c = 0; c < cols; ++c)
         put(tile + (c / 2 * 2 * TileRows + 2 * r + c % 2) * 2,
             format == PackedFormat::BF16 ? floatToBfloat(row[c]) : toFiniteHalf(row[c]));
+      break;
+    case PackedFormat::BF16Rows:
+    case PackedFormat::F16Rows:
+      for (int64_t c = 0; c < cols; ++c)
+        put(tile + (r * tk_padded_cols(int32_t(format), cols) + c) * 2,
+            format == PackedFormat::BF16Rows ? floatToBfloat(row[c]) : toFiniteHalf(row[c]));
       break;
     case PackedFormat::S8:
     case PackedFormat::U4M:
@@ -264,6 +274,9 @@ void unpackTile(PackedFormat format, int64_t rows, int64_t cols, const uint8_t *
       } else if (format == PackedFormat::BF16 || format == PackedFormat::F16) {
         auto bits = get<uint16_t>(tile + (c / 2 * 2 * TileRows + 2 * r + c % 2) * 2);
         value = format == PackedFormat::BF16 ? bfloatToFloat(bits) : halfToFloat(bits);
+      } else if (format == PackedFormat::BF16Rows || format == PackedFormat::F16Rows) {
+        auto bits = get<uint16_t>(tile + (r * tk_padded_cols(int32_t(format), cols) + c) * 2);
+        value = format == PackedFormat::BF16Rows ? bfloatToFloat(bits) : halfToFloat(bits);
       } else {
         const uint8_t *group = tile + c / TK_GROUP * tk_group_bytes(int32_t(format));
         value = readGroup(format, group, r, c % TK_GROUP);

@@ -1,4 +1,4 @@
-// Packs weight matrices for the CPU kernels (layout: kernels/packed_layout.h), a tile of 16
+// Packs weight matrices for kernels (layout: kernels/packed_layout.h), a tile of 16
 // rows at a time, so that the compiler never holds more of a matrix than that:
 //
 //   stored rows ─▶ packTile ─▶ tile bytes ─▶ file          for each 16 rows
@@ -37,6 +37,8 @@ enum class PackedFormat {
   U4MG16 = TK_U4MG16,
   PlainF32 = TK_PLAIN_F32, // row-major; never packed by the functions below
   PlainF64 = TK_PLAIN_F64,
+  BF16Rows = TK_BF16_ROWS,
+  F16Rows = TK_F16_ROWS,
 };
 
 inline constexpr int64_t TileRows = TK_TILE_ROWS;
@@ -47,8 +49,8 @@ std::optional<PackedFormat> parsePackedFormat(llvm::StringRef name);
 int64_t getPackedBytes(PackedFormat format, int64_t rows, int64_t cols);
 int64_t getPackedTileBytes(PackedFormat format, int64_t cols);
 
-// The format that holds a tensor of this storage as it is.
-PackedFormat getPackedFormat(Storage storage);
+// The format that holds a tensor of this storage as it is; `keepRows`: 16-bit elements row by row.
+PackedFormat getPackedFormat(Storage storage, bool keepRows = false);
 
 // The groups behind up to 16 rows of a quantised matrix, row-major:
 // value = scale · code + min, code unsigned if hasMin, else two's complement and min 0.

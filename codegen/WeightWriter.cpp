@@ -62,7 +62,8 @@ private:
 
   llvm::Error writePacked(WeightPackOp pack) {
     WeightType type = pack.getInput().getType();
-    PackedFormat format = getPackedFormat(type.getStorage());
+    PackedFormat format =
+        getPackedFormat(type.getStorage(), pack.getResult().getType().getLayout() == Layout::x1k8);
     if (type.getRows() / type.getMatrixRows() *
             getPackedBytes(format, type.getMatrixRows(), type.getColumns()) !=
         pack.getResult().getType().getByteSize())

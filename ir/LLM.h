@@ -30,8 +30,9 @@ namespace tenon::llm {
 mlir::RankedTensorType getRowsType(mlir::MLIRContext *context, int64_t columns);
 // Columns of a rows type.
 int64_t getColumns(mlir::Value rows);
-// Packed layout of a storage: 64 bytes of a tile hold 16 rows of 1, 2 or 4 columns.
-Layout getPackedLayout(tenon::Storage storage);
+// Packed layout of a storage: 64 bytes of a tile hold 16 rows of 1, 2 or 4 columns; with
+// `keepRows`, rows of 16-bit elements stay whole.
+Layout getPackedLayout(tenon::Storage storage, bool keepRows = false);
 
 } // namespace tenon::llm
 

@@ -66,7 +66,8 @@ LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError,
   for (int64_t extent : shape)
     if (extent <= 0)
       return emitError() << "a weight's dimensions are positive, got " << extent;
-  if (layout != Layout::plain && layout != getPackedLayout(storage))
+  if (layout != Layout::plain && layout != getPackedLayout(storage) &&
+      layout != getPackedLayout(storage, /*keepRows=*/true))
     return emitError() << "layout " << stringifyLayout(layout) << " does not fit storage "
                        << getStorageInfo(storage).name << ", which packs as "
                        << stringifyLayout(getPackedLayout(storage));
@@ -198,7 +199,7 @@ RankedTensorType getRowsType(MLIRContext *context, int64_t columns) {
 
 int64_t getColumns(Value rows) { return cast<RankedTensorType>(rows.getType()).getDimSize(1); }
 
-Layout getPackedLayout(Storage storage) {
+Layout getPackedLayout(Storage storage, bool keepRows) {
   switch (storage) {
   case Storage::F64:
     return Layout::plain;
@@ -206,7 +207,7 @@ Layout getPackedLayout(Storage storage) {
     return Layout::x16k1;
   case Storage::F16:
   case Storage::BF16:
-    return Layout::x16k2;
+    return keepRows ? Layout::x1k8 : Layout::x16k2;
   default:
     return Layout::x16k4;
   }

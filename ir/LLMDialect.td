@@ -131,6 +131,7 @@ def LLM_Layout : LLM_Enum<"Layout", "how the bytes of a weight are arranged", [
   I32EnumAttrCase<"x16k1", 1>, // 16 rows interleaved, 1 column
   I32EnumAttrCase<"x16k2", 2>, // 16 rows interleaved, 2 consecutive columns a row
   I32EnumAttrCase<"x16k4", 4>, // 16 rows interleaved, 4 consecutive columns a row
+  I32EnumAttrCase<"x1k8", 8>,  // rows one after another, padded to 8 columns
 ]>;
 def LLM_LayoutAttr : LLM_EnumAttr<LLM_Layout, "layout">;
 

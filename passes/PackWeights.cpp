@@ -13,11 +13,12 @@ using namespace tenon::llm;
 namespace {
 
 struct PackWeights : impl::LLMPackWeightsBase<PackWeights> {
+  using Base::Base;
   void runOnOperation() override {
-    getOperation().walk([](WeightOpInterface op) {
+    getOperation().walk([this](WeightOpInterface op) {
       auto weight = cast<TypedValue<WeightType>>(op->getResult(0));
       WeightType type = weight.getType();
-      Layout layout = getPackedLayout(type.getStorage());
+      Layout layout = getPackedLayout(type.getStorage(), keepRows);
       auto isReader = [](OpOperand &use) {
         return !isa<WeightOpInterface, AttentionOp, PagedAttentionOp>(use.getOwner());
       };

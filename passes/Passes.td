@@ -183,8 +183,9 @@ def LLMPackWeights : TenonPass<"llm-pack-weights", "::mlir::ModuleOp", Lossy<2>>
   let summary = "pack matrices for kernels";
   let description = [{
     Wraps every matrix that an operation reads in `llm.weight_pack`: 16 rows interleaved, so that one cache line feeds 16
-    outputs.
+    outputs; with `keep-rows`, matrices of bf16 and f16 stay row by row, as libraries for tensor cores read them.
   }];
+  let options = [Option<"keepRows", "keep-rows", "bool", "false", "x1k8 for bf16 and f16, not x16k2">];
 }
 
 def LLMToSched : TenonPass<"llm-to-sched", "::mlir::ModuleOp", PhaseMap> {

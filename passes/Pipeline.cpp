@@ -106,7 +106,7 @@ void buildPipeline(OpPassManager &manager, const PipelineOptions &options, Phase
     build.add(createCanonicalizerPass());
     build.add(createCSEPass());
     if (options.pack)
-      build.add(createLLMPackWeights());
+      build.add(createLLMPackWeights({options.keepRows}));
     build.point("after-weights");
   }
   if (build.begin(Phase::schedule)) {

@@ -25,6 +25,7 @@ struct PipelineOptions {
   std::string precision = "stored";
   std::string cacheType = "f32";
   bool pack = true;                  // the backend reads packed matrices
+  bool keepRows = false;             // of 16-bit elements row by row
   std::vector<std::string> disabled; // passes left out
   std::vector<Insertion> insertions; // those of one point run in this order
   // Called after the insertions of each extension point with its name.

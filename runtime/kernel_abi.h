@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define TENON_KERNEL_ABI 5
+#define TENON_KERNEL_ABI 6
 
 // Positions in one block of the paged KV cache.
 #define TENON_BLOCK_TOKENS 16
@@ -194,12 +194,17 @@ typedef struct tenon_grid {
   int32_t rows;           // which are counted: 0: the tokens, 1: the scored rows
   int32_t least_rows;     // there is a launch for so many rows only; 0: no limit
   int32_t most_rows;
+  int32_t library_rows;    // so many rows and more are multiplied by the library; 0: never
+  int32_t for_library;     // 1: this launch is a part of that; 0: of the other way
   int64_t shared_bytes;    // dynamic shared memory of a block
   int64_t workspace_bytes; // of device memory, and so many more for each row; a stage's launches
   int64_t workspace_row_bytes; // share it
 } tenon_grid;
 
-static inline int tenon_is_launched(const tenon_grid *grid, int64_t rows) {
+static inline int tenon_is_launched(const tenon_grid *grid, int64_t rows, int has_library) {
+  int by_library = has_library && grid->library_rows && rows >= grid->library_rows;
+  if (grid->library_rows && by_library != grid->for_library)
+    return 0;
   return rows > 0 && rows >= grid->least_rows && (!grid->most_rows || rows <= grid->most_rows);
 }
 static inline int64_t tenon_grid_height(const tenon_grid *grid, int64_t rows) {
@@ -209,10 +214,31 @@ static inline int64_t tenon_workspace_bytes(const tenon_grid *grid, int64_t rows
   return grid->workspace_bytes + rows * grid->workspace_row_bytes;
 }
 
-// A kernel with its shape.
+// A product that the device's library (cuBLASLt) computes: with bf16 or f16 rows x and weights w,
+//
+//   out [rows, cols] (f32) = x [rows, depth] · w [cols, depth]ᵀ  (+ add [rows, cols])
+//
+// x lies at the beginning of the workspace.
+typedef struct tenon_product {
+  int32_t dtype;  // tenon_dtype
+  int32_t weight; // operand
+  int32_t add;    // operand; -1: none
+  int32_t out;    // operand; -1: the workspace, from tenon_product_at on
+  int64_t cols;   // 0: this is no product
+  int64_t depth;
+  int64_t add_stride; // elements from one row to the next
+  int64_t out_stride;
+} tenon_product;
+
+static inline int64_t tenon_product_at(int64_t rows, int64_t depth) {
+  return (rows * depth * 2 + 255) / 256 * 256;
+}
+
+// A kernel with its shape, or a product.
 typedef struct tenon_device_kernel {
-  const char *symbol;
+  const char *symbol; // of a product: what to call it
   tenon_grid grid;
+  tenon_product product;
 } tenon_device_kernel;
 
 typedef struct tenon_launch {

@@ -16,7 +16,7 @@ llvm::Expected<DevicePlan> planOnDevice(ModuleOp module, const CompileOptions &o
   llvm::Expected<cuda::DeviceProgram> launches = cuda::DeviceProgram::build(module);
   if (!launches)
     return launches.takeError();
-  DevicePlan plan{cuda::h200, options.precision, {}};
+  DevicePlan plan{tk_h200, options.precision, {}};
   auto add = [&](StringRef name, const Workload &workload) {
     if (auto program = module.lookupSymbol<sched::ProgramOp>(name))
       plan.phases.push_back({name.str(), workload.tokens, workload.context, batch,
@@ -47,7 +47,8 @@ void printText(const DevicePlan &plan) {
                           (long long)kernel.stages, (long long)kernel.launches,
                           kernel.seconds * 1e6, double(kernel.bytes) / 1e6,
                           double(kernel.flops) / 1e9)
-          << (kernel.memoryBound ? "memory" : "arithmetic") << '\n';
+          << llvm::left_justify(kernel.memoryBound ? "memory" : "arithmetic", 12) << kernel.how
+          << '\n';
     out << llvm::format("  %.1f us, %lld launches take %.1f us of them; %.0f tokens/s, %.0f %% of "
                         "what reading alone would allow\n",
                         step.seconds * 1e6, (long long)step.launches,

@@ -66,7 +66,7 @@ private:
     sched::KernelOp kernel = sched::getKernel(stage);
     std::optional<KernelMatch> match = matchSet(stage, kernel, isDecode);
     if (!match)
-      match = matchKernel(stage, kernel, isDecode);
+      match = matchKernel(stage, kernel, isDecode, llm::Layout::x16k2);
     if (!match) {
       emitMissed(stage, "cpu-kernels", kernel.getSymName() + " runs as its meaning", "no kernel");
       return decomposed.get(stage, kernel);

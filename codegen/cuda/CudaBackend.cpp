@@ -13,7 +13,10 @@ using namespace mlir;
 
 namespace tenon::cuda {
 
-void CudaBackend::configure(PipelineOptions &options) const { options.pack = true; }
+void CudaBackend::configure(PipelineOptions &options) const {
+  options.pack = true;
+  options.keepRows = true;
+}
 
 namespace {
 
@@ -69,11 +72,24 @@ private:
                                .i32(grid.rows)
                                .i32(grid.least_rows)
                                .i32(grid.most_rows)
+                               .i32(grid.library_rows)
+                               .i32(grid.for_library)
                                .i64(grid.shared_bytes)
                                .i64(grid.workspace_bytes)
                                .i64(grid.workspace_row_bytes)
                                .make();
-    return Fields(object).text(kernel.symbol).add(made).make();
+    const tenon_product &product = kernel.launch.product;
+    llvm::Constant *multiplied = Fields(object)
+                                     .i32(product.dtype)
+                                     .i32(product.weight)
+                                     .i32(product.add)
+                                     .i32(product.out)
+                                     .i64(product.cols)
+                                     .i64(product.depth)
+                                     .i64(product.add_stride)
+                                     .i64(product.out_stride)
+                                     .make();
+    return Fields(object).text(kernel.symbol).add(made).add(multiplied).make();
   }
 
   llvm::Constant *makeLaunches(StringRef phase) {

@@ -4,33 +4,25 @@
 //   seconds = Σ max(bytes / memory, FLOPs / peak) + launches · launch
 //
 // Bytes are those of weights and of the cache (codegen/Cost.h). The peak is that of the units which
-// multiply the kernel's weights: 8-bit for quantised ones, 16-bit for bf16 and f16, else f32. The
-// figures of a device are its data sheet's, without sparsity.
+// multiply the kernel's weights: 8-bit for quantised ones, 16-bit for bf16 and f16, else f32. Those
+// are bounds; what is likely, so that launches are chosen by it, says kernels/device_model.h.
 #ifndef TENON_CODEGEN_CUDA_DEVICECOST_H
 #define TENON_CODEGEN_CUDA_DEVICECOST_H
 
 #include "codegen/Cost.h"
 #include "codegen/cuda/DeviceProgram.h"
+#include "codegen/cuda/kernels/device_model.h"
 #include <string>
 #include <vector>
 
 namespace tenon::cuda {
-
-struct DeviceModel {
-  const char *name;
-  double memory;                   // bytes a second
-  double floats, halves, integers; // operations a second
-  double launch;                   // seconds from one kernel of a graph to the next
-};
-
-// NVIDIA H200 SXM.
-inline constexpr DeviceModel h200 = {"NVIDIA H200", 4.8e12, 67e12, 989e12, 1979e12, 1.5e-6};
 
 struct KernelEstimate {
   std::string kernel;
   int64_t stages = 0, launches = 0, bytes = 0, flops = 0;
   double seconds = 0;
   bool memoryBound = true;
+  std::string how; // its launches, in the first stage: "linear_round 1x512, cuBLASLt"
 };
 
 struct StepEstimate {
@@ -41,7 +33,7 @@ struct StepEstimate {
 
 // A step of `sequences` alike; `program` is a phase of the module that `launches` was built from.
 StepEstimate estimateStep(sched::ProgramOp program, const DeviceProgram &launches,
-                          const Workload &workload, int64_t sequences, const DeviceModel &device);
+                          const Workload &workload, int64_t sequences, const tk_device &device);
 
 } // namespace tenon::cuda
 

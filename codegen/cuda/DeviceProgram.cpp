@@ -83,7 +83,7 @@ DeviceProgram::planStage(sched::StageOp stage, sched::KernelOp kernel, bool isDe
       LaunchPlan plan = set.plan(*match, isDecode);
       return Planned{std::move(*match), std::move(plan)};
     }
-  if (std::optional<KernelMatch> match = matchKernel(stage, kernel, isDecode))
+  if (std::optional<KernelMatch> match = matchKernel(stage, kernel, isDecode, llm::Layout::x1k8))
     if (std::optional<LaunchPlan> plan = planLaunches(match->function, match->shape, isDecode))
       return Planned{std::move(*match), std::move(*plan)};
   return std::nullopt;

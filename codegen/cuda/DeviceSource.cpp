@@ -15,6 +15,8 @@ std::string writeSource(const DeviceProgram &program) {
     out << "\n// " << set->name << '\n' << set->source;
   std::map<std::vector<uint8_t>, size_t> shapes; // numbers
   for (const DeviceKernel &kernel : program.getKernels()) {
+    if (kernel.launch.product.cols)
+      continue; // a library's
     auto [shape, isNew] = shapes.try_emplace(kernel.shape, shapes.size());
     if (isNew) {
       std::vector<int32_t> words(kernel.shape.size() / sizeof(int32_t));

@@ -13,19 +13,20 @@ namespace {
 
 // Many rows may be rounded to the weights' 16 bits. Beside other weights that says nothing, and two
 // kernels that differ in it alone are one.
-bool roundsRows(int32_t format) { return format == TK_BF16 || format == TK_F16; }
 template <typename Shape> void dropRounding(Shape &) {}
-void dropRounding(tk_linear_shape &shape) { shape.may_round &= roundsRows(shape.format); }
-void dropRounding(tk_gated_mlp_shape &shape) { shape.may_round &= roundsRows(shape.format); }
+void dropRounding(tk_linear_shape &shape) { shape.may_round &= tk_is_rows(shape.format); }
+void dropRounding(tk_gated_mlp_shape &shape) { shape.may_round &= tk_is_rows(shape.format); }
 
-template <typename Shape, int (*plan)(const Shape &, int, tk_launch *)>
+// A plan may complete its shape.
+template <typename Shape, auto plan>
 int planShape(std::vector<uint8_t> &bytes, int decode, tk_launch *launches) {
   assert(bytes.size() == sizeof(Shape));
   Shape shape;
   std::memcpy(&shape, bytes.data(), sizeof shape);
   dropRounding(shape);
+  int count = plan(shape, decode, launches);
   std::memcpy(bytes.data(), &shape, sizeof shape);
-  return plan(shape, decode, launches);
+  return count;
 }
 
 struct Row {

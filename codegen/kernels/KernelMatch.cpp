@@ -19,6 +19,8 @@ int32_t getFormat(WeightType type) {
     return TK_F32;
   case Layout::x16k2:
     return type.getStorage() == Storage::BF16 ? TK_BF16 : TK_F16;
+  case Layout::x1k8:
+    return type.getStorage() == Storage::BF16 ? TK_BF16_ROWS : TK_F16_ROWS;
   case Layout::x16k4:
     if (info.bits == 4)
       return info.groupSize == 16 ? TK_U4MG16 : TK_U4M;
@@ -747,8 +749,13 @@ private:
 
 } // namespace
 
-std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp kernel,
-                                       bool isDecode) {
+std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp kernel, bool isDecode,
+                                       Layout halves) {
+  for (Type type : kernel.getType().getInputs())
+    if (auto weight = dyn_cast<WeightType>(type))
+      if (Layout layout = weight.getLayout();
+          (layout == Layout::x16k2 || layout == Layout::x1k8) && layout != halves)
+        return std::nullopt;
   return Matcher(stage, kernel, isDecode).run();
 }
 

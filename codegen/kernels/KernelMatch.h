@@ -37,8 +37,10 @@ KernelMatch makeMatch(llvm::StringRef function, const Shape &shape, llvm::SmallV
 using KernelMatcher =
     std::function<std::optional<KernelMatch>(sched::StageOp, sched::KernelOp, bool isDecode)>;
 
-// Nothing when no kernel computes this body.
-std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp kernel, bool isDecode);
+// Nothing when no kernel computes this body. `halves` is the layout in which the caller's kernels
+// read matrices of 16-bit elements.
+std::optional<KernelMatch> matchKernel(sched::StageOp stage, sched::KernelOp kernel, bool isDecode,
+                                       llm::Layout halves);
 
 } // namespace tenon
 

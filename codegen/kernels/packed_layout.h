@@ -9,6 +9,10 @@
 //   F32        [cols][16]            line k:      r0[k] r1[k] ... r15[k]
 //   BF16, F16  [cols/2][16][2]       line k/2:    r0[k] r0[k+1] | r1[k] r1[k+1] | ... | r15[k+1]
 //
+// Devices read 16-bit elements row by row, as their libraries do, columns padded to 8 (16 bytes):
+//
+//   BF16_ROWS, F16_ROWS    [16][cols]       so that a matrix is [rows][cols]
+//
 // Quantised formats hold groups of 32 columns. A group is its scales, then its codes, which mean:
 //
 //   U4M    320 B   16 × f16 scale, 16 × f16 min │ 4 lines of nibbles     scale · code + min
@@ -48,6 +52,8 @@ typedef enum tk_format {
   TK_U4MG16 = 7,
   TK_PLAIN_F32 = 8,
   TK_PLAIN_F64 = 9,
+  TK_BF16_ROWS = 10,
+  TK_F16_ROWS = 11,
 } tk_format;
 
 static inline int64_t tk_round_up(int64_t value, int64_t step) {
@@ -57,6 +63,10 @@ static inline int64_t tk_round_up(int64_t value, int64_t step) {
 // Whether the format holds integer codes in groups of TK_GROUP columns.
 static inline int tk_is_quantised(int32_t format) {
   return format >= TK_U4M && format <= TK_U4MG16;
+}
+
+static inline int tk_is_rows(int32_t format) {
+  return format == TK_BF16_ROWS || format == TK_F16_ROWS;
 }
 
 // Whether its codes are unsigned and have a minimum, whether two of them share a byte, and whether
@@ -84,6 +94,8 @@ static inline int64_t tk_group_bytes(int32_t format) {
 static inline int64_t tk_padded_cols(int32_t format, int64_t cols) {
   if (tk_is_quantised(format))
     return tk_round_up(cols, TK_GROUP);
+  if (tk_is_rows(format))
+    return tk_round_up(cols, 8);
   return format == TK_BF16 || format == TK_F16 ? tk_round_up(cols, 2) : cols;
 }
 

@@ -281,6 +281,7 @@ typedef struct tk_attention_shape {
   int32_t sinks;          // 0 or 1
   int32_t value_dim;      // 0: head_dim
   int32_t values_in_keys; // 1: a value is the first value_dim elements of its key
+  int32_t splits;         // devices: shares of a row's spans, as their plan chose
 } tk_attention_shape;
 
 static inline int64_t tk_value_dim(int32_t head_dim, int32_t value_dim) {

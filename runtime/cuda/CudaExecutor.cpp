@@ -6,6 +6,7 @@
 // their addresses until a larger batch comes; a graph holds addresses, so it is made anew then.
 #include "runtime/Error.h"
 #include "runtime/Executor.h"
+#include "runtime/cuda/CublasLt.h"
 #include "runtime/cuda/Device.h"
 
 #include <algorithm>
@@ -47,7 +48,10 @@ public:
                const ExecutorOptions &options)
       : compiled(compiled), code(*compiled.device), device(options.device), api(device.driver()) {
     const tenon_image &image = chooseImage(code, device.facts());
-    checkMemory(options);
+    const bool wantsLibrary = usesLibrary() && !CublasLt::isUnwanted();
+    checkMemory(options, wantsLibrary);
+    if (wantsLibrary)
+      library = std::make_unique<CublasLt>(device);
     api.check(api.loadModule(&module, image.bytes), "load the kernels");
     for (int64_t k = 0; k < code.kernel_count; ++k)
       functions.push_back(find(code.kernels[k]));
@@ -118,9 +122,11 @@ private:
   //===--------------------------------------------------------------------===//
 
   // Everything is asked for before anything is taken.
-  void checkMemory(const ExecutorOptions &options) {
+  void checkMemory(const ExecutorOptions &options, bool wantsLibrary) {
     const int tokens = std::min(wave, compiled.context);
-    const int64_t activations = arenaBytes(tokens, waveScored) + workspaceBytes(tokens);
+    const int64_t activations = arenaBytes(tokens, waveScored) +
+                                workspaceBytes(tokens, wantsLibrary) +
+                                (wantsLibrary ? CublasLt::workspaceBytes : 0);
     const int64_t needed = compiled.weight_bytes + options.poolBytes + activations;
     const int64_t free = device.freeBytes();
     if (needed > free)
@@ -133,8 +139,16 @@ private:
                               mebibytes(activations), mebibytes(free)));
   }
 
+  bool usesLibrary() const {
+    return std::any_of(code.kernels, code.kernels + code.kernel_count,
+                       [](const tenon_device_kernel &kernel) { return kernel.product.cols > 0; });
+  }
+
+  // Null for a product.
   Function find(const tenon_device_kernel &kernel) {
     Function function = nullptr;
+    if (kernel.product.cols > 0)
+      return function;
     api.check(api.getFunction(&function, module, kernel.symbol), "find a kernel");
     if (kernel.grid.shared_bytes > plainSharedBytes)
       api.check(api.setAttribute(function, functionSharedBytes,
@@ -169,10 +183,11 @@ private:
     return tokens * compiled.arena_token_bytes + scored * compiled.arena_scored_bytes;
   }
 
-  int64_t workspaceBytes(int64_t rows) const {
+  int64_t workspaceBytes(int64_t rows, bool hasLibrary) const {
     int64_t bytes = 0;
     for (int64_t k = 0; k < code.kernel_count; ++k)
-      bytes = std::max(bytes, tenon_workspace_bytes(&code.kernels[k].grid, rows));
+      if (const tenon_grid &grid = code.kernels[k].grid; hasLibrary || !grid.for_library)
+        bytes = std::max(bytes, tenon_workspace_bytes(&grid, rows));
     return bytes;
   }
 
@@ -186,7 +201,8 @@ private:
 
   void makeRoom(const tenon_batch &batch, bool draws) {
     grow(arena, arenaBytes(batch.tokens, batch.scored), "activations");
-    grow(workspace, workspaceBytes(std::max(batch.tokens, batch.scored)), "activations");
+    grow(workspace, workspaceBytes(std::max(batch.tokens, batch.scored), library != nullptr),
+         "activations");
     const int64_t values = batch.scored * (draws ? 1 : int64_t(compiled.vocab));
     if (const int64_t bytes = values * int64_t(sizeof(float)); bytes > answer.size())
       answer = PinnedMemory(device, aligned(bytes));
@@ -280,8 +296,10 @@ private:
     const tenon_device_kernel &kernel = code.kernels[launch.kernel];
     const tenon_grid &grid = kernel.grid;
     const int64_t rows = grid.rows ? places.scored : places.tokens;
-    if (!tenon_is_launched(&grid, rows))
+    if (!tenon_is_launched(&grid, rows, library != nullptr))
       return;
+    if (kernel.product.cols > 0)
+      return multiply(kernel.product, launch, rows);
     const int64_t high = tenon_grid_height(&grid, rows);
     if (high > highestGrid)
       refuse("{} rows in one batch are more than the device takes at once", rows);
@@ -298,6 +316,17 @@ private:
                          static_cast<unsigned>(grid.shared_bytes), device.stream(), parameters,
                          nullptr),
               kernel.symbol);
+  }
+
+  void multiply(const tenon_product &product, const tenon_launch &launch, int64_t rows) {
+    auto operand = [&](int32_t i) { return static_cast<char *>(resolve(launch.operands[i])); };
+    char *x = workspace.base();
+    library->multiply(
+        {static_cast<tenon_dtype>(product.dtype), rows, product.cols, product.depth, x,
+         operand(product.weight), product.add < 0 ? nullptr : operand(product.add),
+         product.add_stride,
+         product.out < 0 ? x + tenon_product_at(rows, product.depth) : operand(product.out),
+         product.out_stride});
   }
 
   void launchAll(const tenon_launches &launches) {
@@ -405,6 +434,7 @@ private:
   const tenon_device_code &code;
   Device device;
   const Driver &api;
+  std::unique_ptr<CublasLt> library; // null: kernels multiply all
   Module module = nullptr;
   std::vector<Function> functions; // of each tenon_device_kernel
   DeviceMemory weights, arena, workspace, inputs;

@@ -11,51 +11,26 @@
 // not before, a pinned buffer that a copy fills holds 0xff until then, and the host that touches
 // device memory dies with a line that says so.
 #include "runtime/kernel_abi.h"
-#include "test/emulator/Machine.h"
+#include "test/emulator/Device.h"
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
 
 using namespace tenon::emulator;
 
+Device &tenon::emulator::device() {
+  static Device device;
+  return device;
+}
+
 namespace {
 
-// Results, as the driver's interface numbers them.
-#define RESULTS(X)                                                                                 \
-  X(SUCCESS, 0)                                                                                    \
-  X(ERROR_INVALID_VALUE, 1)                                                                        \
-  X(ERROR_OUT_OF_MEMORY, 2)                                                                        \
-  X(ERROR_NOT_INITIALIZED, 3)                                                                      \
-  X(ERROR_NO_DEVICE, 100)                                                                          \
-  X(ERROR_INVALID_DEVICE, 101)                                                                     \
-  X(ERROR_INVALID_IMAGE, 200)                                                                      \
-  X(ERROR_INVALID_CONTEXT, 201)                                                                    \
-  X(ERROR_NOT_FOUND, 500)                                                                          \
-  X(ERROR_NOT_READY, 600)                                                                          \
-  X(ERROR_LAUNCH_FAILED, 719)                                                                      \
-  X(ERROR_STREAM_CAPTURE_UNSUPPORTED, 900)                                                         \
-  X(ERROR_STREAM_CAPTURE_UNMATCHED, 903)
-enum Result {
-#define DECLARE(name, number) name = number,
-  RESULTS(DECLARE)
-#undef DECLARE
-};
-
-// Something that a stream does in its turn. False: it could not, and `text` says why.
-using Action = std::function<bool()>;
-
-struct Stream {
-  bool captures = false;
-  std::vector<Action> captured;
-};
 struct Graph {
   std::vector<Action> actions;
 };
@@ -88,63 +63,11 @@ int64_t sharedBytesOfABlock() {
   return (sm == 80 || sm == 87 ? 163 : sm == 86 || sm == 89 || sm >= 120 ? 99 : 227) << 10;
 }
 
-// All streams together: what is queued on one happens in the order in which it was asked for.
-struct Device {
-  std::recursive_mutex mutex;
-  bool isInitialised = false;
-  int retained = 0;
-  std::vector<Action> queue;
-  std::map<const char *, size_t> pinned;
-  bool isBroken = false; // a kernel failed; nothing can be done behind it
-  std::string text;      // of the last error
-
-  int refuse(Result result, std::string why) {
-    text = std::move(why);
-    return result;
-  }
-
-  // Does what was queued. Kernels may touch device memory, the host may not.
-  int drain() {
-    if (!queue.empty() && !isBroken) {
-      std::vector<Action> actions = std::move(queue);
-      DeviceMemory::get().protect(false);
-      for (const Action &action : actions)
-        if (!action()) {
-          isBroken = true;
-          break;
-        }
-      DeviceMemory::get().protect(true);
-    }
-    queue.clear();
-    return isBroken ? ERROR_LAUNCH_FAILED : SUCCESS;
-  }
-
-  int enqueue(Stream *stream, Action action) {
-    (stream->captures ? stream->captured : queue).push_back(std::move(action));
-    return isBroken ? ERROR_LAUNCH_FAILED : SUCCESS;
-  }
-
-  bool isPinned(const void *p) const {
-    auto *byte = static_cast<const char *>(p);
-    auto next = pinned.upper_bound(byte);
-    return next != pinned.begin() && byte < std::prev(next)->first + std::prev(next)->second;
-  }
-};
-
-Device &device() {
-  static Device device;
-  return device;
-}
 thread_local bool hasContext = false;
 
 // A kernel's parameters. They lie in this library, where instrumented kernels may read: all else
 // that they touch has to be the device's.
 tenon_arguments parametersOfKernel;
-
-bool isAllocated(const char *p, size_t bytes) {
-  const GuardedBytes *block = DeviceMemory::get().find(p);
-  return block && p >= block->begin() && bytes <= size_t(block->end() - p);
-}
 
 // Bytes from and to where `copies` finds them when it is done.
 int copy(Stream *stream, char *to, bool toDevice, const char *from, bool fromDevice, size_t bytes) {
@@ -186,8 +109,6 @@ void explainCrash(int signal, siginfo_t *info, void *context) {
                  Machine::get().describe(info->si_addr).c_str());
   (void)context; // behind this it happens again
 }
-
-#define EXPORT extern "C" __attribute__((visibility("default"))) int
 
 // What every function but a few begins with.
 #define ENTER                                                                                      \

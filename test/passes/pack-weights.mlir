@@ -1,6 +1,7 @@
 // Matrices are packed where operations read them; what other weight operations read stays plain.
 // RUN: tenon-opt %s --llm-pack-weights | FileCheck %s
 // RUN: tenon-opt %s --llm-pack-weights --llm-pack-weights | FileCheck %s
+// RUN: tenon-opt %s --llm-pack-weights=keep-rows=true | FileCheck %s --check-prefix ROWS
 
 // CHECK-LABEL: func.func @weights
 func.func @weights(%b: !llm.batch, %x: tensor<?x32xf32>) -> tensor<?x64xf32> {
@@ -11,6 +12,7 @@ func.func @weights(%b: !llm.batch, %x: tensor<?x32xf32>) -> tensor<?x64xf32> {
   // CHECK-NEXT: %[[Q:.*]] = llm.weight "q" : <32x32xbf16>
   // CHECK-NEXT: %[[C:.*]] = llm.weight_concat %[[Q]], %[[Q]]
   // CHECK-NEXT: %[[P:.*]] = llm.weight_pack %[[C]] : <64x32xbf16> to <64x32xbf16, x16k2>
+  // ROWS: llm.weight_pack %{{.*}} : <64x32xbf16> to <64x32xbf16, x1k8>
   %q = llm.weight "q" : <32x32xbf16>
   %c = llm.weight_concat %q, %q : !llm.weight<32x32xbf16>, !llm.weight<32x32xbf16>
   // CHECK-NEXT: llm.fused
@@ -27,6 +29,7 @@ func.func @weights(%b: !llm.batch, %x: tensor<?x32xf32>) -> tensor<?x64xf32> {
   %r = llm.rope %f, %a heads 8 half : tensor<?x64xf32>, tensor<?x8xf32>
   // Layouts follow the storage.
   // CHECK: llm.weight_pack %{{.*}} : <64x64xf32> to <64x64xf32, x16k1>
+  // ROWS: llm.weight_pack %{{.*}} : <64x64xf32> to <64x64xf32, x16k1>
   %w1 = llm.weight "f32" : <64x64xf32>
   %r1 = llm.linear %r, %w1 : tensor<?x64xf32>, !llm.weight<64x64xf32>
   // CHECK: llm.weight_pack %{{.*}} : <64x64xq8_0> to <64x64xq8_0, x16k4>

@@ -16,8 +16,6 @@
 
 // Warps of a block of the split kernel.
 #define TK_SPLIT_WARPS 8
-// Blocks that fill a large device, about.
-#define TK_DEVICE_BLOCKS 264
 
 TK_BOTH int32_t tk_divide_up(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
@@ -48,20 +46,7 @@ TK_BOTH tk_split_cut tk_cut_split(const tk_attention_shape &s) {
   int32_t octets = tk_divide_up(c.group, 8);
   c.octets = !mma || octets == 1 ? 1 : octets == 2 ? 2 : 4;
   c.runs = tk_divide_up(octets, c.octets);
-  c.splits = 1;
-  if (s.decode && s.keys != TK_KEYS_TOKENS) {
-    int32_t pieces = s.kv_heads * c.runs;
-    c.splits = 32 * pieces < TK_DEVICE_BLOCKS   ? 64
-               : 16 * pieces < TK_DEVICE_BLOCKS ? 32
-               : 8 * pieces < TK_DEVICE_BLOCKS  ? 16
-                                                : 8;
-    // No more than there can be spans; of the memory's length nothing is known.
-    int32_t spans = tk_divide_up(s.context, TK_SPAN);
-    if (s.window && (!s.context || s.window / TK_SPAN + 2 < spans))
-      spans = s.window / TK_SPAN + 2;
-    if (spans && spans < c.splits && s.keys == TK_KEYS_CONTEXT)
-      c.splits = spans;
-  }
+  c.splits = s.splits > 1 ? s.splits : 1;
   int32_t slices = tk_divide_up(valueDim, 64);
   c.across = slices >= 8 ? 8 : slices >= 4 ? 4 : slices >= 2 ? 2 : 1;
   c.slices = mma ? tk_divide_up(slices, c.across) : tk_divide_up(valueDim, 256);

@@ -5,12 +5,13 @@
 
 namespace tk {
 
-TK_DEVICE float embeddingElement(int32_t format, const char *tile, int64_t lane, int64_t column) {
+TK_DEVICE float embeddingElement(int32_t format, int64_t cols, const char *tile, int64_t lane,
+                                 int64_t column) {
   if (format == TK_F32)
     return ((const float *)tile)[column * 16 + lane];
-  if (format == TK_BF16 || format == TK_F16) {
-    uint16_t bits = ((const uint16_t *)tile)[column / 2 * 32 + lane * 2 + column % 2];
-    return format == TK_BF16 ? bf16ToFloat(bits) : halfToFloat(bits);
+  if (tk_is_rows(format)) {
+    uint16_t bits = ((const uint16_t *)tile)[lane * cols + column];
+    return format == TK_BF16_ROWS ? bf16ToFloat(bits) : halfToFloat(bits);
   }
   const char *group = tile + column / TK_GROUP * tk_group_bytes(format);
   int64_t c = column % TK_GROUP;
@@ -36,5 +37,6 @@ TK_DEVICE void tk_embedding(const tk_embedding_shape &s, const tk_args &args) {
   float *out = (float *)args.io[1] + tk::blockY() * s.out_stride;
   int64_t step = tk::gridX() * tk::threadCount();
   for (int64_t c = tk::blockX() * tk::threadCount() + tk::threadIndex(); c < s.cols; c += step)
-    out[c] = s.scale * tk::embeddingElement(s.format, tile, id % TK_TILE_ROWS, c);
+    out[c] = s.scale * tk::embeddingElement(s.format, tk_padded_cols(s.format, s.cols), tile,
+                                            id % TK_TILE_ROWS, c);
 }

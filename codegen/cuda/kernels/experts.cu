@@ -116,9 +116,9 @@ TK_DEVICE void multiplyExpert(const tk_expert_linear_shape &s, const ExpertOpera
   const char *prepared =
       lists.prepared + lists.starts[expert] * tk_prepared_bytes(s.format, o.prologue.parts, s.cols);
   auto pairs = pairsOf<Gated>(s, o, expert, [=](int64_t row) -> int64_t { return order[row]; });
-  const int64_t step = tk_many_rows(s.format, 0);
-  for (int64_t r = blockY() * step; r < rows; r += gridY() * step)
-    multiplyMany(o.prologue, prepared, r, rows, blockX() % blocks * TK_MANY_PAIRS, pairs);
+  for (int64_t r = blockY() * TK_MANY_ROWS; r < rows; r += gridY() * TK_MANY_ROWS)
+    multiplyBlock<TK_MANY_ROWS / 16>(o.prologue, prepared, r, rows,
+                                     blockX() % blocks * TK_MANY_PAIRS, pairs);
 }
 
 } // namespace tk

@@ -1,7 +1,7 @@
 // tk_gated_mlp: out = act(norm(x) · Wgᵀ + bg) ⊙ (norm(x) · Wuᵀ + bu). A pair of tiles is the same
 // columns of gate and up: rows c and F + c of the one matrix W = [Wg; Wu].
 #include "activation.h"
-#include "product.h"
+#include "library.h"
 
 namespace tk {
 
@@ -39,5 +39,14 @@ TK_DEVICE void tk_gated_mlp_few(const tk_gated_mlp_shape &s, const tk_args &args
   tk::productFew(s, args);
 }
 TK_DEVICE void tk_gated_mlp_many(const tk_gated_mlp_shape &s, const tk_args &args) {
-  tk::productMany(s, args);
+  tk::productMany<64>(s, args);
+}
+TK_DEVICE void tk_gated_mlp_many_tall(const tk_gated_mlp_shape &s, const tk_args &args) {
+  tk::productMany<128>(s, args);
+}
+TK_DEVICE void tk_gated_mlp_round(const tk_gated_mlp_shape &s, const tk_args &args) {
+  tk::productRound(s, args, 2 * s.out_cols);
+}
+TK_DEVICE void tk_gated_mlp_finish(const tk_gated_mlp_shape &s, const tk_args &args) {
+  tk::productFinish(s, args, 2 * s.out_cols);
 }

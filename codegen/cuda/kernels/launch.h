@@ -13,9 +13,10 @@ typedef tenon_arguments tk_args;
 // One kernel of a stage. The launches of a stage run one after another with the same shape and
 // arguments; the end of one is the only barrier of a whole grid.
 struct tk_launch : tenon_grid {
-  const char *function; // "tk_linear_few"
+  const char *function; // "tk_linear_few"; of a product: what to call it
+  tenon_product product;
 };
 
-#define TK_MAX_LAUNCHES 4
+#define TK_MAX_LAUNCHES 8
 
 #endif // TENON_CODEGEN_CUDA_KERNELS_LAUNCH_H

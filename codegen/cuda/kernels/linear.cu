@@ -1,6 +1,6 @@
 // tk_linear: out = act(norm(x) · Wᵀ + bias) + residual.
 #include "activation.h"
-#include "product.h"
+#include "library.h"
 
 namespace tk {
 
@@ -37,5 +37,14 @@ TK_DEVICE void tk_linear_few(const tk_linear_shape &s, const tk_args &args) {
   tk::productFew(s, args);
 }
 TK_DEVICE void tk_linear_many(const tk_linear_shape &s, const tk_args &args) {
-  tk::productMany(s, args);
+  tk::productMany<64>(s, args);
+}
+TK_DEVICE void tk_linear_many_tall(const tk_linear_shape &s, const tk_args &args) {
+  tk::productMany<128>(s, args);
+}
+TK_DEVICE void tk_linear_round(const tk_linear_shape &s, const tk_args &args) {
+  tk::productRound(s, args, s.out_cols);
+}
+TK_DEVICE void tk_linear_finish(const tk_linear_shape &s, const tk_args &args) {
+  tk::productFinish(s, args, s.out_cols);
 }

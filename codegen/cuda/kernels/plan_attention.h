@@ -7,6 +7,7 @@
 #define TENON_CODEGEN_CUDA_KERNELS_PLAN_ATTENTION_H
 
 #include "attention_cut.h"
+#include "device_model.h"
 #include "launch.h"
 
 static inline tk_launch tk_token_launch(const char *function, int32_t threads, int32_t columns) {
@@ -36,12 +37,64 @@ static inline int tk_plan_kv_append(const tk_kv_append_shape &s, int, tk_launch 
   return 1;
 }
 
+// Bytes of the cache for each position of a kv head.
+static inline double tk_position_bytes(const tk_attention_shape &s) {
+  double element = s.kv_dtype == TENON_F32  ? 4
+                   : s.kv_dtype == TENON_I8 ? 1 + 2.0 / TENON_CACHE_GROUP
+                                            : 2;
+  int64_t values = s.values_in_keys ? 0 : tk_value_dim(s.head_dim, s.value_dim);
+  return element * (double)(s.head_dim + values);
+}
+
+// What the shares of one row take: those of the busiest processor, or the memory.
+static inline double tk_split_seconds(const tk_device &d, const tk_attention_shape &s, int32_t runs,
+                                      int32_t spans, int32_t splits) {
+  const double span = TK_SPAN * tk_position_bytes(s);
+  const int32_t shares = splits < spans ? splits : spans; // which have work
+  const int32_t turns = tk_divide_up(s.kv_heads * runs * shares, d.processors);
+  double processor = turns * tk_divide_up(spans, splits) * span / d.stream;
+  double memory = s.kv_heads * spans * span / d.memory;
+  double merge = splits > 1 ? d.launch + splits * d.merge : 0;
+  return tk_largest(processor, memory) + d.launch + merge;
+}
+
+// The number of shares that is the least bad one for all lengths from 1024 up to the longest:
+// whose worst relation to the best one is the lowest. No more than there can be spans.
+static inline int32_t tk_choose_splits(const tk_attention_shape &s, int32_t runs) {
+  if (!s.decode || s.keys == TK_KEYS_TOKENS)
+    return 1;
+  const int32_t candidates[] = {1, 2, 4, 8, 16, 32, 64};
+  int32_t spans = s.context && s.keys == TK_KEYS_CONTEXT ? tk_divide_up(s.context, TK_SPAN) : 32;
+  if (s.window && s.window / TK_SPAN + 2 < spans)
+    spans = s.window / TK_SPAN + 2;
+  int32_t best = 1;
+  double least = 1e9;
+  for (int32_t splits : candidates) {
+    double worst = 0;
+    for (int32_t seen = spans < 4 ? spans : 4; seen <= spans; seen *= 2) {
+      double seconds = 1e9;
+      for (int32_t other : candidates) {
+        double time = tk_split_seconds(tk_h200, s, runs, seen, other);
+        seconds = time < seconds ? time : seconds;
+      }
+      worst = tk_largest(worst, tk_split_seconds(tk_h200, s, runs, seen, splits) / seconds);
+    }
+    if (worst < least) {
+      least = worst;
+      best = splits;
+    }
+  }
+  return best < spans ? best : spans;
+}
+
 // `split` and `merge` name the kernels; `append` one that must come first where several blocks take
 // the queries of a kv head.
-static inline int tk_plan_split(const tk_attention_shape &s, const char *append, const char *split,
+// Chooses the shape's shares.
+static inline int tk_plan_split(tk_attention_shape &s, const char *append, const char *split,
                                 const char *merge, tk_launch *launches) {
   if (tk_value_dim(s.head_dim, s.value_dim) > 1024) // more than the registers of a block hold
     return 0;
+  s.splits = tk_choose_splits(s, tk_cut_split(s).runs);
   tk_split_cut cut = tk_cut_split(s);
   int32_t pieces = s.kv_heads * cut.runs;
   int count = 0;
@@ -69,7 +122,7 @@ static inline int tk_plan_split(const tk_attention_shape &s, const char *append,
   return count;
 }
 
-static inline int tk_plan_attention(const tk_attention_shape &s, int, tk_launch *launches) {
+static inline int tk_plan_attention(tk_attention_shape &s, int, tk_launch *launches) {
   if (tk_attention_has_tiles(s)) {
     tk_tile_cut cut = tk_cut_tile(s);
     launches[0] =
@@ -81,8 +134,7 @@ static inline int tk_plan_attention(const tk_attention_shape &s, int, tk_launch 
   return tk_plan_split(s, nullptr, "tk_attention_split", "tk_attention_merge", launches);
 }
 
-static inline int tk_plan_rope_attention(const tk_rope_attention_shape &s, int,
-                                         tk_launch *launches) {
+static inline int tk_plan_rope_attention(tk_rope_attention_shape &s, int, tk_launch *launches) {
   return tk_plan_split(s.attention, "tk_rope_attention_append", "tk_rope_attention_split",
                        "tk_rope_attention_merge", launches);
 }

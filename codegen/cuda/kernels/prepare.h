@@ -163,8 +163,8 @@ TK_DEVICE void writeParts(int32_t format, int32_t parts, Eight e, char *out, int
       TK_UNROLL
       for (int k = 0; k < 2; ++k) {
         float &v = e.v[2 * i + k];
-        bits[k] = format == TK_BF16 ? floatToBf16(v) : floatToHalf(v);
-        v -= format == TK_BF16 ? bf16ToFloat(bits[k]) : halfToFloat(bits[k]);
+        bits[k] = format == TK_BF16_ROWS ? floatToBf16(v) : floatToHalf(v);
+        v -= format == TK_BF16_ROWS ? bf16ToFloat(bits[k]) : halfToFloat(bits[k]);
       }
       words.w[i] = pack(bits[0], bits[1]);
     }
@@ -185,7 +185,7 @@ TK_DEVICE void prepareSpan(const Prologue &p, NormOfRow n, const float *x, int64
                            char *panel, int at) {
   const int64_t bytes = tk_step_bytes(p.format, p.parts) * Rows;
   float factor = 1;
-  if (p.format == TK_F16) {
+  if (p.format == TK_F16_ROWS) {
     int32_t bits = 0;
     forEachRun(p.cols, span, [&](int64_t c, int64_t, bool inside) {
       int32_t other = inside ? largestBits(loadNormed(p, n, x, c)) : 0;

@@ -2,8 +2,8 @@
 //
 //   one    one row: the block prepares it in shared memory. Its warps share the spans of K
 //   few    up to 16 rows, prepared in the workspace. The same
-//   many   a block has 4 pairs (128 outputs) and 64 or 128 rows, which pass through shared memory;
-//          a warp has one pair and half of the rows, and all of K
+//   many   a block has up to 4 pairs (128 outputs) and 64 or 128 rows, which pass through shared
+//          memory; a warp has one pair and half of the rows, and all of K
 //
 //              K: span 0   span 1   ...                        half of rows    others
 //   pair      [ warp 0 | warp 1 | ... ] ─▶ Σ in order    pair 0   warp 0          warp 1
@@ -80,6 +80,16 @@ TK_DEVICE void addSpan(const Prologue &p, const Quarter &q, int64_t span, Panel 
 // Asks for the weights of this warp's spans, so that they are on their way while the block still
 // prepares what they are multiplied with.
 TK_DEVICE void prefetchSpans(const Prologue &p, const Quarter &q) {
+  if (tk_is_rows(p.format)) { // a row for each lane
+    const char *row = q.matrix + least(q.row + lane() % 16, q.rows - 1) * (q.tileBytes / 16);
+    int64_t spanBytes = tk_span_steps(p.cols) * TK_GROUP * 2;
+    forEachSpan(p.cols, [&](int64_t span) {
+      int64_t first = span * spanBytes, end = least(first + spanBytes, q.tileBytes / 16);
+      for (int64_t at = first; at < end; at += 128)
+        prefetchLine(row + at);
+    });
+    return;
+  }
   const char *tile = q.matrix + q.row / 16 * q.tileBytes;
   int64_t spanBytes = q.tileBytes / tk_steps(p.cols) * tk_span_steps(p.cols);
   forEachSpan(p.cols, [&](int64_t span) {
@@ -92,7 +102,7 @@ TK_DEVICE void prefetchSpans(const Prologue &p, const Quarter &q) {
 // What undoes a span's factor of row `at` of a panel.
 template <int Rows>
 TK_DEVICE float unscale(const Prologue &p, const char *panel, int64_t span, int at) {
-  if (p.format != TK_F16)
+  if (p.format != TK_F16_ROWS)
     return 1;
   int64_t steps = tk_steps(p.cols) * tk_step_bytes(p.format, p.parts) * Rows;
   return ((const float *)(panel + steps))[span * Rows + at];
@@ -223,7 +233,7 @@ TK_DEVICE void copyStage(const Prologue &p, const char *prepared, int64_t panels
 }
 
 // Rows firstRow .. firstRow + 16 · Panels - 1, as far as there are `rows`, times pairs firstPair ..
-// firstPair + TK_MANY_PAIRS - 1. Shared memory: two stages.
+// firstPair + 1, ... for each two warps. Shared memory: two stages.
 template <int Panels, class P>
 TK_DEVICE void multiplyBlock(const Prologue &p, const char *prepared, int64_t firstRow,
                              int64_t rows, int64_t firstPair, const P &pairs) {
@@ -246,7 +256,7 @@ TK_DEVICE void multiplyBlock(const Prologue &p, const char *prepared, int64_t fi
   clear(total);
   // Behind the last step of a span: its sums go to the total, or, of f16, to the next one's scale.
   auto endSpan = [&](int64_t span) {
-    if (!inOrder && p.format != TK_F16)
+    if (!inOrder && p.format != TK_F16_ROWS)
       return;
     TK_UNROLL
     for (int k = 0; k < Panels; ++k) {
@@ -323,15 +333,6 @@ TK_DEVICE void multiplyBlock(const Prologue &p, const char *prepared, int64_t fi
   }
 }
 
-template <class P>
-TK_DEVICE void multiplyMany(const Prologue &p, const char *prepared, int64_t firstRow, int64_t rows,
-                            int64_t firstPair, const P &pairs) {
-  if (tk_many_rows(p.format, p.parts == 1) == 128)
-    multiplyBlock<8>(p, prepared, firstRow, rows, firstPair, pairs);
-  else
-    multiplyBlock<4>(p, prepared, firstRow, rows, firstPair, pairs);
-}
-
 // ── the launches of tk_linear and tk_gated_mlp ─────────────────────────────────────────────────
 
 // io: x, weight, [norm_weight], [norm_bias], [bias], [residual], out
@@ -376,10 +377,10 @@ template <class Shape> TK_DEVICE void productFew(const Shape &s, const tk_args &
   multiplyFew(o.prologue, args.workspace, countRows(s.rows, args), pairsOf(s, o));
 }
 
-template <class Shape> TK_DEVICE void productMany(const Shape &s, const tk_args &args) {
+template <int Rows, class Shape> TK_DEVICE void productMany(const Shape &s, const tk_args &args) {
   ProductOperands o = operandsOf(s, args, s.may_round);
-  multiplyMany(o.prologue, args.workspace, blockY() * tk_many_rows(s.format, s.may_round),
-               countRows(s.rows, args), blockX() * TK_MANY_PAIRS, pairsOf(s, o));
+  multiplyBlock<Rows / 16>(o.prologue, args.workspace, blockY() * Rows, countRows(s.rows, args),
+                           blockX() * (warps() / 2), pairsOf(s, o));
 }
 
 } // namespace tk

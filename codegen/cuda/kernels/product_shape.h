@@ -12,7 +12,7 @@
 //
 //   quantised   [R][32] codes, [R][2] floats: scale, scale · Σ codes
 //               (U4MG16: [R][4] floats: scale, scale · Σ of the first 16 codes, of the others, 0)
-//   BF16, F16   [parts][R][32] 16-bit floats, whose sum is the activation; one part is its rounding
+//   16 bits     [parts][R][32] 16-bit floats, whose sum is the activation; one part is its rounding
 //   F32         [R][32] floats
 //
 // f16 has a small range, so a row is multiplied with a power of two in each span; behind the last
@@ -28,15 +28,17 @@
 // Rows of a block of tk_..._few.
 #define TK_FEW_ROWS 16
 
-// The work of a block of tk_..._many: 4 pairs of tiles, 8 or 16 panels.
+// The work of a block of tk_..._many is up to 4 pairs of tiles, two warps for each, and 64 rows, or
+// 128 where registers are enough (device_model.h chooses).
 #define TK_MANY_PAIRS 4
-#define TK_MANY_THREADS 256
-static inline int32_t tk_many_rows(int32_t format, int32_t rounded) {
-  return rounded && !tk_is_quantised(format) ? 128 : 64;
+#define TK_MANY_ROWS 64
+static inline int32_t tk_most_tile_rows(int32_t format, int32_t parts) {
+  return tk_is_rows(format) && parts == 1 ? 128 : TK_MANY_ROWS;
 }
 
-// More rows than this are many.
+// More rows than this are many; there are no more than a wave of prefill brings.
 #define TK_MOST_FEW_ROWS 64
+#define TK_WAVE_ROWS 2048
 
 // Whether activations are rounded to 16 bits beside weights of 16 bits, which @prefill may do.
 static inline int32_t tk_rounds(int32_t may_round, int64_t rows) {
@@ -45,7 +47,7 @@ static inline int32_t tk_rounds(int32_t may_round, int64_t rows) {
 
 // How many 16-bit parts stand for an activation: enough for all bits of f32, or one.
 static inline int32_t tk_parts(int32_t format, int32_t rounded) {
-  return rounded ? 1 : format == TK_BF16 ? 3 : 2;
+  return rounded ? 1 : format == TK_BF16_ROWS ? 3 : 2;
 }
 
 static inline int64_t tk_steps(int64_t cols) { return (cols + TK_GROUP - 1) / TK_GROUP; }
@@ -73,7 +75,7 @@ static inline int64_t tk_step_bytes(int32_t format, int32_t parts) {
 }
 static inline int64_t tk_prepared_bytes(int32_t format, int32_t parts, int64_t cols) {
   int64_t steps = tk_steps(cols) * tk_step_bytes(format, parts);
-  return tk_round_up(format == TK_F16 ? steps + 4 * tk_spans(cols) : steps, 16);
+  return tk_round_up(format == TK_F16_ROWS ? steps + 4 * tk_spans(cols) : steps, 16);
 }
 
 // Steps that tk_..._many brings into shared memory at a time.

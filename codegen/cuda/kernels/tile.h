@@ -4,8 +4,8 @@
 // Lane 4g + t has the rows 4 (g mod 4) .. + 3 of tile g / 4, its quarter, in columns 8t .. 8t + 7:
 //
 //            tile 0                    tile 1             a line of 64 bytes has 16 bytes of each
-//   rows   0-3  4-7  8-11 12-15     0-3  ...              quarter, so all loads are of 16 bytes
-//   g       0    1    2    3         4   ...
+//   rows   0-3  4-7  8-11 12-15     0-3  ...              quarter, and a row of 16-bit elements 16
+//   g       0    1    2    3         4   ...              bytes of each t: so long are all loads
 //
 // That is the A fragment of two mma with rows and columns permuted: the first one multiplies the
 // quarters' rows 0 and 1 (g and g + 8 in its own order), the second one rows 2 and 3. The result
@@ -48,6 +48,11 @@ TK_DEVICE Words2 halvesOf(const Quarter &q, int64_t at) {
   for (int i = 0; i < 4; ++i)
     v[i] = *(const uint16_t *)elementOf(q, at, 2, i);
   return {{pack(v[0], v[1]), pack(v[2], v[3])}};
+}
+
+// Row + i of a matrix that lies row by row.
+TK_DEVICE const char *rowOf(const Quarter &q, int i) {
+  return q.matrix + (q.whole ? q.row + i : least(q.row + i, q.rows - 1)) * (q.tileBytes / 16);
 }
 
 // Rows of a panel, from one step on.
@@ -214,16 +219,16 @@ TK_DEVICE void addCodes(int32_t format, const CodesOfStep &w, Panel panel, Sums<
 // ── weights of 16 bits ─────────────────────────────────────────────────────────────────────────
 
 struct HalvesOfStep {
-  Words4 pairs[4]; // of columns 8t + 2i and 8t + 2i + 1
+  Words4 rows[4]; // columns 8t .. 8t + 7 of each
 };
 
 TK_DEVICE void loadStep(int32_t format, int64_t cols, const Quarter &q, int64_t step,
                         HalvesOfStep &w) {
-  int64_t first = 16 * step + 4 * (lane() % 4), pairs = tk_padded_cols(format, cols) / 2;
+  int64_t first = TK_GROUP * step + 8 * (lane() % 4);
+  bool inside = cols % TK_GROUP == 0 || first < tk_padded_cols(format, cols);
   TK_UNROLL
   for (int i = 0; i < 4; ++i)
-    w.pairs[i] = cols % TK_GROUP == 0 || first + i < pairs ? wordsOf(q, 64 * (first + i))
-                                                           : Words4{{0, 0, 0, 0}};
+    w.rows[i] = inside ? loadWords4(rowOf(q, i) + 2 * first) : Words4{{0, 0, 0, 0}};
 }
 
 template <int Rows, int Panels>
@@ -242,9 +247,9 @@ TK_DEVICE void addHalves(int32_t format, int32_t parts, const HalvesOfStep &w, P
         const uint32_t b[2] = {x.w[2 * h], x.w[2 * h + 1]};
         TK_UNROLL
         for (int m = 0; m < 2; ++m) {
-          const Words4 &low = w.pairs[2 * h], &high = w.pairs[2 * h + 1];
-          const uint32_t a[4] = {low.w[2 * m], low.w[2 * m + 1], high.w[2 * m], high.w[2 * m + 1]};
-          if (format == TK_BF16)
+          const Words4 &even = w.rows[2 * m], &odd = w.rows[2 * m + 1];
+          const uint32_t a[4] = {even.w[2 * h], odd.w[2 * h], even.w[2 * h + 1], odd.w[2 * h + 1]};
+          if (format == TK_BF16_ROWS)
             mmaBf16(sums.c[p][m], a, b);
           else
             mmaHalf(sums.c[p][m], a, b);

@@ -7,24 +7,25 @@
 // norm, q, k and v: 4096 to 6144 columns
 #define QKV(format, may_round)                                                                     \
   {TK_ROWS_TOKENS, 4096, 6144, format, 4096, 6144, TK_NORM_RMS, EPS, 0, 0, 0, 0, 0, may_round}
-static constexpr int qkv_bf16[] = QKV(TK_BF16, 0);
+static constexpr int qkv_bf16[] = QKV(TK_BF16_ROWS, 0);
 static constexpr int qkv_s8[] = QKV(TK_S8, 0);
 static constexpr int qkv_u4m[] = QKV(TK_U4M, 0);
-static constexpr int qkv_bf16_prefill[] = QKV(TK_BF16, 1);
-static constexpr int qkv_f16_prefill[] = QKV(TK_F16, 1);
+static constexpr int qkv_bf16_prefill[] = QKV(TK_BF16_ROWS, 1);
+static constexpr int qkv_f16_prefill[] = QKV(TK_F16_ROWS, 1);
 TK_SPECIALISE(one_bf16, tk_linear_one, tk_linear_shape, 256, qkv_bf16)
 TK_SPECIALISE(one_s8, tk_linear_one, tk_linear_shape, 256, qkv_s8)
 TK_SPECIALISE(one_u4m, tk_linear_one, tk_linear_shape, 256, qkv_u4m)
 TK_SPECIALISE(few_bf16, tk_linear_few, tk_linear_shape, 256, qkv_bf16)
 TK_SPECIALISE(few_s8, tk_linear_few, tk_linear_shape, 256, qkv_s8)
-TK_SPECIALISE(many_bf16, tk_linear_many, tk_linear_shape, TK_MANY_THREADS, qkv_bf16_prefill)
-TK_SPECIALISE(many_f16, tk_linear_many, tk_linear_shape, TK_MANY_THREADS, qkv_f16_prefill)
-TK_SPECIALISE(many_s8, tk_linear_many, tk_linear_shape, TK_MANY_THREADS, qkv_s8)
-TK_SPECIALISE(many_u4m, tk_linear_many, tk_linear_shape, TK_MANY_THREADS, qkv_u4m)
+TK_SPECIALISE(many_bf16, tk_linear_many_tall, tk_linear_shape, 256, qkv_bf16_prefill)
+TK_SPECIALISE(many_f16, tk_linear_many_tall, tk_linear_shape, 256, qkv_f16_prefill)
+TK_SPECIALISE(many_s8, tk_linear_many, tk_linear_shape, 256, qkv_s8)
+TK_SPECIALISE(many_u4m, tk_linear_many, tk_linear_shape, 256, qkv_u4m)
 
 // attention of 32 heads of 128 over 8 of keys: @decode, @prefill
 #define ATTENTION(decode, type)                                                                    \
-  32, 8, 128, 6144, 4096, type, SCALE, 0, 0, decode, 8192, TK_KEYS_CONTEXT, 0, 0, 0, 0, 0, 0, 0, 0
+  32, 8, 128, 6144, 4096, type, SCALE, 0, 0, decode, 8192, TK_KEYS_CONTEXT, 0, 0, 0, 0, 0, 0, 0, 0, \
+      decode * 16
 #define ROPE 6144, 6144, 128, TK_ROPE_HALF, 128
 static constexpr int decode[] = {ATTENTION(1, TENON_BF16), ROPE};
 static constexpr int prefill[] = {ATTENTION(0, TENON_BF16)};

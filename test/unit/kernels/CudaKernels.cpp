@@ -1,15 +1,14 @@
 #include "CudaKernels.h"
 #include "Kernels.h"
+#include "codegen/cuda/kernels/plan_attention.h"
+#include "codegen/cuda/kernels/plan_elementwise.h"
+#include "codegen/cuda/kernels/plan_products.h"
+#include "ir/Storage.h"
 #include "test/emulator/Emulator.h"
 #include "test/emulator/Memory.h"
 #include <algorithm>
 #include <cstring>
-
-#include "codegen/cuda/kernels/plan_elementwise.h"
-#if __has_include("codegen/cuda/kernels/plan_products.h")
-#include "codegen/cuda/kernels/plan_products.h"
-#endif
-#include "codegen/cuda/kernels/plan_attention.h"
+#include <vector>
 
 using namespace tenon;
 
@@ -54,38 +53,71 @@ void runLaunch(const tk_launch &launch, const void *shape, const tk_args &args, 
   EXPECT_EQ(error, "");
 }
 
-// A tenon_kernel: thread 0 does it all.
-template <auto plan, typename Shape>
-void runPlan(const void *shape, void *const *io, const tenon_env *env) {
-  if (env->thread != 0)
-    return;
-  const Shape &s = *static_cast<const Shape *>(shape);
-  const tenon_batch &batch = *env->batch;
-  tk_launch launches[TK_MAX_LAUNCHES] = {};
-  int count = plan(s, isDecode(s, batch), launches);
-  ASSERT_TRUE(count > 0 && count <= TK_MAX_LAUNCHES);
+// What the device's library would do.
+void runProduct(const tenon_product &product, const tk_args &args, int64_t rows) {
+  auto value = [&](const void *from, int64_t i) {
+    uint16_t bits = static_cast<const uint16_t *>(from)[i];
+    return product.dtype == TENON_BF16 ? bfloatToFloat(bits) : halfToFloat(bits);
+  };
+  const char *results = args.workspace + tenon_product_at(rows, product.depth);
+  auto *out = (float *)(product.out < 0 ? results : args.io[product.out]);
+  auto *add = product.add < 0 ? nullptr : static_cast<const float *>(args.io[product.add]);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < product.cols; ++c) {
+      double sum = add ? add[r * product.add_stride + c] : 0;
+      for (int64_t k = 0; k < product.depth; ++k)
+        sum += double(value(args.workspace, r * product.depth + k)) *
+               value(args.io[product.weight], c * product.depth + k);
+      out[r * product.out_stride + c] = float(sum);
+    }
+}
+
+// The launches of a stage, one after another, in a workspace of their own.
+void runLaunches(const std::vector<tk_launch> &launches, const void *shape, void *const *io,
+                 const tenon_env &env) {
+  const tenon_batch &batch = *env.batch;
   auto rowsOf = [&](const tk_launch &launch) {
     return int64_t(launch.rows == TK_ROWS_SCORED ? batch.scored : batch.tokens);
   };
   int64_t bytes = 0;
-  for (int i = 0; i < count; ++i)
-    bytes = std::max(bytes, tenon_workspace_bytes(&launches[i], rowsOf(launches[i])));
+  for (const tk_launch &launch : launches)
+    bytes = std::max(bytes, tenon_workspace_bytes(&launch, rowsOf(launch)));
   emulator::GuardedBytes workspace(size_t(bytes), 256, true);
   std::memset(workspace.begin(), 0xff, workspace.size());
 
   tk_args args = {};
   std::copy_n(io, TENON_LAUNCH_OPERANDS, args.io);
-  args.batch = env->batch;
-  args.cache_blocks = env->cache_blocks;
-  args.memory_blocks = env->memory_blocks;
+  args.batch = env.batch;
+  args.cache_blocks = env.cache_blocks;
+  args.memory_blocks = env.memory_blocks;
   args.workspace = workspace.begin();
-  for (int i = 0; i < count; ++i) {
-    const tk_launch &launch = launches[i];
+  for (const tk_launch &launch : launches) {
     int64_t rows = rowsOf(launch);
-    if (tenon_is_launched(&launch, rows))
+    if (!tenon_is_launched(&launch, rows, /*has_library=*/1))
+      continue;
+    if (launch.product.cols)
+      runProduct(launch.product, args, rows);
+    else
       runLaunch(launch, shape, args, rows);
   }
   EXPECT_EQ(workspace.overwritten(), nullptr) << "written outside of the workspace";
+}
+
+// A tenon_kernel: thread 0 does it all.
+template <auto plan, typename Shape>
+void runPlan(const void *shape, void *const *io, const tenon_env *env) {
+  if (env->thread != 0)
+    return;
+  Shape s = *static_cast<const Shape *>(shape);
+  tk_launch launches[TK_MAX_LAUNCHES] = {};
+  int count = plan(s, isDecode(s, *env->batch), launches);
+  ASSERT_TRUE(count > 0 && count <= TK_MAX_LAUNCHES);
+  runLaunches({launches, launches + count}, &s, io, *env);
+}
+
+template <auto productOf, typename Shape>
+int planByLibrary(const Shape &shape, int, tk_launch *launches) {
+  return tk_plan_library(productOf(shape), /*library_rows=*/1, launches);
 }
 
 } // namespace
@@ -114,11 +146,9 @@ Level emulatedCudaLevel() {
   PLAN(join_heads, tk_heads_shape)
   PLAN(slice_heads, tk_heads_shape)
   PLAN(gather_rows, tk_unary_shape)
-#if __has_include("codegen/cuda/kernels/plan_products.h")
   PLAN(linear, tk_linear_shape)
   PLAN(gated_mlp, tk_gated_mlp_shape)
   PLAN(expert_linear, tk_expert_linear_shape)
-#endif
   PLAN(rope_angles, tk_rope_angles_shape)
   PLAN(rope, tk_rope_shape)
   PLAN(kv_append, tk_kv_append_shape)
@@ -126,6 +156,13 @@ Level emulatedCudaLevel() {
   PLAN(rope_attention, tk_rope_attention_shape)
 #undef PLAN
   return level;
+}
+
+tenon_kernel *emulatedLinearByLibrary() {
+  return runPlan<planByLibrary<tk_linear_product, tk_linear_shape>, tk_linear_shape>;
+}
+tenon_kernel *emulatedGatedMlpByLibrary() {
+  return runPlan<planByLibrary<tk_gated_mlp_product, tk_gated_mlp_shape>, tk_gated_mlp_shape>;
 }
 
 tenon_kernel *emulatedSample() { return runPlan<tk_plan_sample, tk_sample_shape>; }

@@ -12,6 +12,9 @@ using CudaKernel = void(const void *shape, const tk_args &args);
 CudaKernel *findCudaKernel(const char *name);
 
 Level emulatedCudaLevel();
+// tk_linear and tk_gated_mlp with any number of rows as the library's.
+tenon_kernel *emulatedLinearByLibrary();
+tenon_kernel *emulatedGatedMlpByLibrary();
 // tk_sample, which no other level has.
 tenon_kernel *emulatedSample();
 

@@ -42,8 +42,9 @@ std::vector<float> choose(int64_t tokens, int64_t slots, int64_t experts) {
 
 TEST_P(ExpertsTest, Linear) {
   const int64_t experts = 5, slots = 3, rows = 40, cols = 64;
-  for (PackedFormat format : {PackedFormat::F32, PackedFormat::BF16, PackedFormat::F16,
+  for (PackedFormat stored : {PackedFormat::F32, PackedFormat::BF16, PackedFormat::F16,
                               PackedFormat::U4M, PackedFormat::S8, PackedFormat::U4MG16}) {
+    PackedFormat format = formatOn(level(), stored);
     SCOPED_TRACE(getPackedFormatName(format).str());
     Stack gate(format, experts, rows, cols, 10), up(format, experts, rows, cols, 20);
     std::vector<float> bias = randomFloats(experts * rows, 3),

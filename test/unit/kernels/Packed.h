@@ -2,6 +2,7 @@
 #ifndef TENON_TEST_KERNELS_PACKED_H
 #define TENON_TEST_KERNELS_PACKED_H
 
+#include "Kernels.h"
 #include "codegen/Packing.h"
 #include <algorithm>
 #include <cstring>
@@ -26,6 +27,11 @@ inline float packedElement(tenon::PackedFormat format, int64_t cols, const uint8
   case PackedFormat::F16: {
     auto bits = readAt<uint16_t>(tile + column / 2 * 64 + lane * 4 + column % 2 * 2);
     return format == PackedFormat::BF16 ? tenon::bfloatToFloat(bits) : tenon::halfToFloat(bits);
+  }
+  case PackedFormat::BF16Rows:
+  case PackedFormat::F16Rows: {
+    auto bits = readAt<uint16_t>(packed + (row * ((cols + 7) / 8 * 8) + column) * 2);
+    return format == PackedFormat::BF16Rows ? tenon::bfloatToFloat(bits) : tenon::halfToFloat(bits);
   }
   case PackedFormat::U4M: {
     const uint8_t *group = tile + column / 32 * 320;
@@ -59,6 +65,14 @@ inline float packedElement(tenon::PackedFormat format, int64_t cols, const uint8
   default:
     return 0;
   }
+}
+
+// The format in which kernels of a level read what is stored in `format`.
+inline tenon::PackedFormat formatOn(const Level &level, tenon::PackedFormat format) {
+  using tenon::PackedFormat;
+  if (level.emulated && format == PackedFormat::BF16)
+    return PackedFormat::BF16Rows;
+  return level.emulated && format == PackedFormat::F16 ? PackedFormat::F16Rows : format;
 }
 
 // Whether matrices of a format are made of stored groups only, so that rows are whole groups.

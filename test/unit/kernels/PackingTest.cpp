@@ -10,6 +10,7 @@ namespace {
 TEST(Packing, Sizes) {
   EXPECT_EQ(getPackedBytes(PackedFormat::F32, 17, 5), 2 * 5 * 64);
   EXPECT_EQ(getPackedBytes(PackedFormat::BF16, 16, 5), 3 * 64);
+  EXPECT_EQ(getPackedBytes(PackedFormat::BF16Rows, 17, 5), 32 * 16);
   EXPECT_EQ(getPackedBytes(PackedFormat::U4M, 16, 33), 2 * 320);
   EXPECT_EQ(getPackedBytes(PackedFormat::S8, 1, 32), 576);
   EXPECT_EQ(getPackedBytes(PackedFormat::S8G16, 1, 32), 640);
@@ -18,7 +19,7 @@ TEST(Packing, Sizes) {
 }
 
 TEST(Packing, Names) {
-  for (int i = TK_F32; i <= TK_PLAIN_F64; ++i)
+  for (int i = TK_F32; i <= TK_F16_ROWS; ++i)
     EXPECT_EQ(parsePackedFormat(getPackedFormatName(PackedFormat(i))), PackedFormat(i));
   EXPECT_FALSE(parsePackedFormat("q4"));
 }
@@ -28,7 +29,9 @@ TEST(Packing, FloatsRoundTrip) {
     std::vector<float> values = randomFloats(rows * cols, 5);
     for (auto [format, error] : {std::pair{PackedFormat::F32, 0.0},
                                  {PackedFormat::BF16, 1 / 256.0},
-                                 {PackedFormat::F16, 1 / 2048.0}}) {
+                                 {PackedFormat::F16, 1 / 2048.0},
+                                 {PackedFormat::BF16Rows, 1 / 256.0},
+                                 {PackedFormat::F16Rows, 1 / 2048.0}}) {
       std::vector<uint8_t> packed = packMatrix(format, rows, cols, values);
       for (int r = 0; r < rows; ++r)
         for (int c = 0; c < cols; ++c) {
@@ -65,8 +68,8 @@ TEST(Packing, QuantisesWithinHalfAStep) {
 }
 
 TEST(Packing, PaddingIsZero) {
-  for (PackedFormat format :
-       {PackedFormat::F32, PackedFormat::BF16, PackedFormat::U4M, PackedFormat::S8}) {
+  for (PackedFormat format : {PackedFormat::F32, PackedFormat::BF16, PackedFormat::F16Rows,
+                              PackedFormat::U4M, PackedFormat::S8}) {
     std::vector<uint8_t> packed = packMatrix(format, 5, 35, randomFloats(5 * 35, 1));
     for (int64_t r = 5; r < 16; ++r)
       for (int64_t c = 0; c < 35; ++c)
@@ -100,23 +103,25 @@ TEST(Packing, StoredTensors) {
     // Bytes below 0x3c are finite, positive numbers in every float type.
     for (uint8_t &byte : stored)
       byte = uint8_t(generator() % 0x3c);
-    PackedFormat own = getPackedFormat(storage);
-    std::vector<uint8_t> packed(getPackedTileBytes(own, cols));
     std::vector<uint8_t> plain(getPackedTileBytes(PackedFormat::F32, cols));
-    packTile(own, rows, cols, storage, stored.data(), packed.data());
     packTile(PackedFormat::F32, rows, cols, storage, stored.data(), plain.data());
-    std::vector<float> want(cols), unpacked(rows * cols);
-    unpackTile(own, rows, cols, packed.data(), unpacked.data());
-    for (int64_t r = 0; r < rows; ++r) {
-      decodeRow(storage, stored.data() + r * rowBytes, cols, want.data());
-      for (int64_t c = 0; c < cols; ++c) {
-        ASSERT_EQ(packedElement(PackedFormat::F32, cols, plain.data(), r, c), want[c]);
-        const float *group = want.data() + c / 32 * 32;
-        float largest = 0;
-        for (int i = 0; i < 32; ++i)
-          largest = std::max(largest, std::fabs(group[i]));
-        ASSERT_NEAR(packedElement(own, cols, packed.data(), r, c), want[c], largest * 2e-3) << c;
-        ASSERT_EQ(packedElement(own, cols, packed.data(), r, c), unpacked[r * cols + c]) << c;
+    for (bool keepRows : {false, true}) {
+      PackedFormat own = getPackedFormat(storage, keepRows);
+      std::vector<uint8_t> packed(getPackedTileBytes(own, cols));
+      packTile(own, rows, cols, storage, stored.data(), packed.data());
+      std::vector<float> want(cols), unpacked(rows * cols);
+      unpackTile(own, rows, cols, packed.data(), unpacked.data());
+      for (int64_t r = 0; r < rows; ++r) {
+        decodeRow(storage, stored.data() + r * rowBytes, cols, want.data());
+        for (int64_t c = 0; c < cols; ++c) {
+          ASSERT_EQ(packedElement(PackedFormat::F32, cols, plain.data(), r, c), want[c]);
+          const float *group = want.data() + c / 32 * 32;
+          float largest = 0;
+          for (int i = 0; i < 32; ++i)
+            largest = std::max(largest, std::fabs(group[i]));
+          ASSERT_NEAR(packedElement(own, cols, packed.data(), r, c), want[c], largest * 2e-3) << c;
+          ASSERT_EQ(packedElement(own, cols, packed.data(), r, c), unpacked[r * cols + c]) << c;
+        }
       }
     }
   }

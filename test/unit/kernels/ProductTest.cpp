@@ -1,6 +1,7 @@
 // tk_linear, tk_gated_mlp and tk_embedding for every weight format: against double precision on the
 // packed weights, with sizes that are no multiples of anything, and bit for bit under every cut of
 // the work.
+#include "CudaKernels.h"
 #include "Kernels.h"
 #include "Oracle.h"
 #include "Packed.h"
@@ -9,10 +10,6 @@
 using tenon::PackedFormat;
 
 namespace {
-
-const PackedFormat formats[] = {PackedFormat::F32,   PackedFormat::BF16,  PackedFormat::F16,
-                                PackedFormat::U4M,   PackedFormat::U8M,   PackedFormat::S8,
-                                PackedFormat::S8G16, PackedFormat::U4MG16};
 
 bool isQuantised(PackedFormat format) { return tk_is_quantised(int32_t(format)); }
 
@@ -55,6 +52,16 @@ std::vector<double> product(PackedFormat format, int64_t rows, int64_t cols,
 
 class ProductTest : public KernelTest {
 protected:
+  // Those that the level's kernels read.
+  std::vector<PackedFormat> formats = {PackedFormat::F32,
+                                       formatOn(level(), PackedFormat::BF16),
+                                       formatOn(level(), PackedFormat::F16),
+                                       PackedFormat::U4M,
+                                       PackedFormat::U8M,
+                                       PackedFormat::S8,
+                                       PackedFormat::S8G16,
+                                       PackedFormat::U4MG16};
+
   std::vector<float> linear(const tk_linear_shape &s, std::vector<const void *> io,
                             const Batch &batch, int threads, bool matmul = false) {
     std::vector<float> out(int64_t(batch.tokens()) * s.out_stride, -7);
@@ -69,8 +76,15 @@ protected:
     return format == PackedFormat::U4M && std::string(level().name) == "avx512bf16";
   }
   double roundingTolerance(PackedFormat format) const {
-    bool toHalf = format == PackedFormat::F16 && level().emulated;
-    return format == PackedFormat::BF16 ? 1e-2 : toHalf ? 1e-3 : roundsMinima(format) ? 2e-3 : 1e-5;
+    switch (format) {
+    case PackedFormat::BF16:
+    case PackedFormat::BF16Rows:
+      return 1e-2;
+    case PackedFormat::F16Rows:
+      return 1e-3;
+    default:
+      return roundsMinima(format) ? 2e-3 : 1e-5;
+    }
   }
 };
 
@@ -111,7 +125,8 @@ TEST_P(ProductTest, LinearAllFormats) {
 
 TEST_P(ProductTest, LinearLongRows) {
   constexpr int32_t K = 25000, N = 17;
-  for (PackedFormat format : {PackedFormat::F32, PackedFormat::BF16, PackedFormat::U4M}) {
+  for (PackedFormat stored : {PackedFormat::F32, PackedFormat::BF16, PackedFormat::U4M}) {
+    PackedFormat format = formatOn(level(), stored);
     SCOPED_TRACE(getPackedFormatName(format).str());
     std::vector<uint8_t> w = packMatrix(format, N, K, randomFloats(N * K, 1, 0.3f));
     std::vector<float> x = randomFloats(2 * K, 2);
@@ -132,7 +147,8 @@ TEST_P(ProductTest, LinearLongRows) {
 TEST_P(ProductTest, LinearWithMatmul) {
   // More rows and columns than one call of the runtime's product takes.
   constexpr int32_t T = 245, K = 1031, N = 250;
-  for (PackedFormat format : {PackedFormat::F32, PackedFormat::BF16, PackedFormat::F16}) {
+  for (PackedFormat stored : {PackedFormat::F32, PackedFormat::BF16, PackedFormat::F16}) {
+    PackedFormat format = formatOn(level(), stored);
     tk_linear_shape s = {};
     s.cols = s.x_stride = K;
     s.out_cols = s.out_stride = N;
@@ -317,5 +333,77 @@ TEST_P(ProductTest, EmbeddingAllFormats) {
 }
 
 TENON_KERNEL_TEST_SUITE(ProductTest);
+
+// What the device's library multiplies on CUDA: rounded rows before, epilogues behind.
+TEST(ProductsByLibrary, Linear) {
+  constexpr int32_t T = 70, K = 203, N = 45;
+  std::vector<float> x = randomFloats(T * K, 1, 30), bias = randomFloats(N, 3),
+                     residual = randomFloats(T * N, 4), gamma = randomFloats(K, 5), normed(T * K);
+  for (float &v : gamma)
+    v += 2;
+  for (int32_t k = 0; k < K; ++k)
+    x[k] *= 3e4f; // beyond the range of f16
+  tk_norm_shape norm = {TK_ROWS_TOKENS, 1, K, K, 0, 0, K, TK_NORM_RMS, 1e-5f, 0};
+  runKernel(emulatedCudaLevel().tk_norm, &norm, {x.data(), gamma.data(), normed.data()}, Batch(T));
+  for (PackedFormat format : {PackedFormat::BF16Rows, PackedFormat::F16Rows})
+    for (int options = 0; options < 16; ++options) {
+      SCOPED_TRACE(getPackedFormatName(format).str() + " " + std::to_string(options));
+      std::vector<uint8_t> w = packMatrix(format, N, K, randomFloats(N * K, 2, 0.3f));
+      tk_linear_shape s = {};
+      s.cols = s.x_stride = K;
+      s.out_cols = N;
+      s.out_stride = N + 3;
+      s.format = int32_t(format);
+      s.may_round = 1;
+      s.norm = options & 1 ? TK_NORM_RMS : TK_NORM_NONE;
+      s.eps = 1e-5f;
+      s.bias = options >> 1 & 1;
+      s.residual = options >> 2 & 1;
+      s.residual_stride = N;
+      s.activation = options & 8 ? TK_ACT_RELU : TK_ACT_NONE;
+      std::vector<const void *> io = {x.data(), w.data()};
+      if (s.norm != TK_NORM_NONE)
+        io.push_back(gamma.data());
+      if (s.bias)
+        io.push_back(bias.data());
+      if (s.residual)
+        io.push_back(residual.data());
+      std::vector<float> out(T * s.out_stride, -7);
+      io.push_back(out.data());
+      runKernel(emulatedLinearByLibrary(), &s, io, Batch(T));
+      std::vector<double> want = product(format, N, K, w, s.norm ? normed : x);
+      for (int t = 0; t < T; ++t) {
+        std::vector<double> row(want.begin() + t * N, want.begin() + (t + 1) * N);
+        for (int n = 0; n < N; ++n) {
+          row[n] += s.bias ? bias[n] : 0;
+          row[n] = s.activation == TK_ACT_RELU ? std::max(row[n], 0.0) : row[n];
+          row[n] += s.residual ? residual[t * N + n] : 0;
+        }
+        auto got = out.begin() + t * s.out_stride;
+        expectNear({got, got + N}, row, format == PackedFormat::BF16Rows ? 1e-2 : 1e-3);
+        for (int n = N; n < s.out_stride; ++n)
+          EXPECT_EQ(got[n], -7);
+      }
+    }
+}
+
+TEST(ProductsByLibrary, GatedMlp) {
+  constexpr int32_t T = 66, K = 72, F = 50;
+  std::vector<float> x = randomFloats(T * K, 1), bias = randomFloats(2 * F, 3);
+  for (PackedFormat format : {PackedFormat::BF16Rows, PackedFormat::F16Rows}) {
+    std::vector<uint8_t> w = packMatrix(format, 2 * F, K, randomFloats(2 * F * K, 2, 0.2f));
+    tk_gated_mlp_shape s = {TK_ROWS_TOKENS, K, F, int32_t(format), K, F, TK_NORM_NONE,
+                            1e-5f,          0, 1, TK_ACT_RELU,     1};
+    std::vector<float> out(T * F);
+    runKernel(emulatedGatedMlpByLibrary(), &s, {x.data(), w.data(), bias.data(), out.data()},
+              Batch(T));
+    std::vector<double> both = product(format, 2 * F, K, w, x), want(T * F);
+    for (int t = 0; t < T; ++t)
+      for (int f = 0; f < F; ++f)
+        want[t * F + f] =
+            std::max(both[t * 2 * F + f] + bias[f], 0.0) * (both[t * 2 * F + F + f] + bias[F + f]);
+    expectNear(out, want, format == PackedFormat::BF16Rows ? 2e-2 : 2e-3);
+  }
+}
 
 } // namespace

@@ -39,10 +39,16 @@
   X(tk_linear_prepare, tk_linear_shape)                                                            \
   X(tk_linear_few, tk_linear_shape)                                                                \
   X(tk_linear_many, tk_linear_shape)                                                               \
+  X(tk_linear_many_tall, tk_linear_shape)                                                          \
+  X(tk_linear_round, tk_linear_shape)                                                              \
+  X(tk_linear_finish, tk_linear_shape)                                                             \
   X(tk_gated_mlp_one, tk_gated_mlp_shape)                                                          \
   X(tk_gated_mlp_prepare, tk_gated_mlp_shape)                                                      \
   X(tk_gated_mlp_few, tk_gated_mlp_shape)                                                          \
   X(tk_gated_mlp_many, tk_gated_mlp_shape)                                                         \
+  X(tk_gated_mlp_many_tall, tk_gated_mlp_shape)                                                    \
+  X(tk_gated_mlp_round, tk_gated_mlp_shape)                                                        \
+  X(tk_gated_mlp_finish, tk_gated_mlp_shape)                                                       \
   X(tk_expert_linear_one, tk_expert_linear_shape)                                                  \
   X(tk_expert_linear_sort, tk_expert_linear_shape)                                                 \
   X(tk_expert_linear_prepare, tk_expert_linear_shape)                                              \
