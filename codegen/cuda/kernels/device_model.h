@@ -27,7 +27,7 @@ struct tk_device {
 // NVIDIA H200 SXM: rates of its data sheet. mma.sync reaches 62 % of them on Hopper (arXiv:2402.13499,
 // table of mma throughput); the others are round numbers near what is reported for H100.
 static const tk_device tk_h200 = {"NVIDIA H200", 132,    4.8e12, 5.5e12, 67e12, 989e12,
-                                  1979e12,       1.5e-6, 60e9,  10e-9,  0.62,  0.75};
+                                  1979e12,       1.5e-6, 60e9,   10e-9,  0.62,  0.75};
 
 // A product of `rows` with `pairs` pairs of tiles of 16 outputs, `cols` long.
 struct tk_work {
@@ -67,26 +67,29 @@ static inline double tk_tile_seconds(const tk_device &d, const tk_work &w, int32
   return tk_largest(arithmetic, tk_largest(traffic, weights)) + d.launch;
 }
 
-// Of cuBLASLt, by the best of some tiles, the smaller ones less efficient; and of what must pass over
-// the results behind it: `finished` bytes a row, 0 if nothing must.
+// Of cuBLASLt, by the best of some tiles, the smaller ones less efficient, two of which read what is
+// the same for both once; and of what must pass over the results behind it: `finished` bytes a row,
+// 0 if nothing must.
 static inline double tk_library_seconds(const tk_device &d, const tk_work &w, int64_t finished) {
   struct {
-    int32_t outputs, rows;
+    int32_t outputs, rows, reads; // reads: of rows and outputs
     double share;
-  } const tiles[] = {{128, 256, 1}, {128, 128, 0.85}, {64, 128, 0.7}};
+  } const tiles[] = {{128, 256, 256, 1}, {128, 128, 192, 0.85}, {64, 128, 128, 0.7}};
   const int64_t outputs = 32 * w.pairs;
-  double arithmetic = 1;
+  double product = 1;
   for (const auto &tile : tiles) {
     int64_t count =
         ((outputs + tile.outputs - 1) / tile.outputs) * ((w.rows + tile.rows - 1) / tile.rows);
     int64_t turns = (count + d.processors - 1) / d.processors;
     double block = 2.0 * tile.outputs * tile.rows * (double)w.cols;
-    double seconds =
+    double arithmetic =
         (double)turns * block * d.processors / (tile.share * d.library_share * d.halves);
-    arithmetic = seconds < arithmetic ? seconds : arithmetic;
+    double traffic = (double)count * (double)w.cols * 2 * tile.reads / d.cache;
+    double seconds = tk_largest(arithmetic, traffic);
+    product = seconds < product ? seconds : product;
   }
   double weights = (double)outputs * (double)w.cols * 2 / d.memory;
-  double seconds = tk_largest(arithmetic, weights) + d.launch;
+  double seconds = tk_largest(product, weights) + d.launch;
   return finished ? seconds + (double)(w.rows * finished) / d.memory + d.launch : seconds;
 }
 

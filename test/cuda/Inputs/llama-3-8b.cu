@@ -24,8 +24,8 @@ TK_SPECIALISE(many_u4m, tk_linear_many, tk_linear_shape, 256, qkv_u4m)
 
 // attention of 32 heads of 128 over 8 of keys: @decode, @prefill
 #define ATTENTION(decode, type)                                                                    \
-  32, 8, 128, 6144, 4096, type, SCALE, 0, 0, decode, 8192, TK_KEYS_CONTEXT, 0, 0, 0, 0, 0, 0, 0, 0, \
-      decode * 16
+  32, 8, 128, 6144, 4096, type, SCALE, 0, 0, decode, 8192, TK_KEYS_CONTEXT, 0, 0, 0, 0, 0, 0, 0,   \
+      0, decode * 16
 #define ROPE 6144, 6144, 128, TK_ROPE_HALF, 128
 static constexpr int decode[] = {ATTENTION(1, TENON_BF16), ROPE};
 static constexpr int prefill[] = {ATTENTION(0, TENON_BF16)};
