@@ -66,12 +66,15 @@ LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError,
   for (int64_t extent : shape)
     if (extent <= 0)
       return emitError() << "a weight's dimensions are positive, got " << extent;
-  if (layout != Layout::plain && layout != getPackedLayout(storage) &&
-      layout != getPackedLayout(storage, /*keepRows=*/true))
-    return emitError() << "layout " << stringifyLayout(layout) << " does not fit storage "
-                       << getStorageInfo(storage).name << ", which packs as "
-                       << stringifyLayout(getPackedLayout(storage));
-  return success();
+  Layout tiles = getPackedLayout(storage), rows = getPackedLayout(storage, /*keepRows=*/true);
+  if (layout == Layout::plain || layout == tiles || layout == rows)
+    return success();
+  InFlightDiagnostic error = emitError() << "layout " << stringifyLayout(layout)
+                                         << " does not fit storage " << getStorageInfo(storage).name
+                                         << ", which packs as " << stringifyLayout(tiles);
+  if (rows != tiles)
+    error << " or " << stringifyLayout(rows);
+  return error;
 }
 
 Type WeightType::parse(AsmParser &parser) {

@@ -18,6 +18,9 @@
 // Neighbouring elements of an int8 cache's rows that share a scale.
 #define TENON_CACHE_GROUP 32
 
+// Tokens that @prefill gets at a time on a device, at most.
+#define TENON_WAVE_TOKENS 2048
+
 // A ragged batch: T tokens of S sequences lie one after another, without padding.
 //
 //   sequence 0      sequence 1   sequence 2

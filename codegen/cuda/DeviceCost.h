@@ -4,8 +4,9 @@
 //   seconds = Σ max(bytes / memory, FLOPs / peak) + launches · launch
 //
 // Bytes are those of weights and of the cache (codegen/Cost.h). The peak is that of the units which
-// multiply the kernel's weights: 8-bit for quantised ones, 16-bit for bf16 and f16, else f32. Those
-// are bounds; what is likely, so that launches are chosen by it, says kernels/device_model.h.
+// multiply the kernel's weights: 8-bit for quantised ones, 16-bit for bf16 and f16, and for keys and
+// values of up to 16 bits, else f32. Those are bounds; what is likely, so that launches are chosen by
+// it, says kernels/device_model.h.
 #ifndef TENON_CODEGEN_CUDA_DEVICECOST_H
 #define TENON_CODEGEN_CUDA_DEVICECOST_H
 

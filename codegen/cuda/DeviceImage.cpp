@@ -9,7 +9,8 @@
 
 namespace tenon::cuda {
 
-constexpr int oldestCapability = 80, ptxCapability = 80;
+// PTX is for devices later than those that we make code for: they begin launches early.
+constexpr int oldestCapability = 80, ptxCapability = 90;
 
 static llvm::Expected<Architecture> parseArchitecture(llvm::StringRef name) {
   if (name == "emulator")
@@ -34,7 +35,8 @@ llvm::Expected<std::vector<Architecture>> selectArchitectures(llvm::ArrayRef<std
     if (name == "native") {
       for (int32_t capability : {100, 90, 80})
         result.push_back({"sm_" + std::to_string(capability), TENON_IMAGE_CUBIN, capability});
-      result.push_back({"compute_80", TENON_IMAGE_PTX, ptxCapability});
+      result.push_back(
+          {"compute_" + std::to_string(ptxCapability), TENON_IMAGE_PTX, ptxCapability});
       continue;
     }
     llvm::Expected<Architecture> architecture = parseArchitecture(name);

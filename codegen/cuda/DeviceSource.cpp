@@ -26,8 +26,9 @@ std::string writeSource(const DeviceProgram &program) {
                         ", ")
           << "};\n";
     }
-    out << "TK_SPECIALISE(" << kernel.symbol << ", " << kernel.launch.function << ", "
-        << kernel.shapeType << ", " << kernel.launch.threads << ", shape" << shape->second << ")\n";
+    out << (kernel.launch.early ? "TK_SPECIALISE_EARLY(" : "TK_SPECIALISE(") << kernel.symbol
+        << ", " << kernel.launch.function << ", " << kernel.shapeType << ", "
+        << kernel.launch.threads << ", shape" << shape->second << ")\n";
   }
   return text;
 }

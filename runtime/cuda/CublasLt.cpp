@@ -8,10 +8,10 @@
 
 #include "runtime/Error.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <vector>
 
 namespace tenon::rt::cuda {
 
@@ -31,22 +31,27 @@ uint32_t alignmentOf(const char *address) {
   return static_cast<uint32_t>(bits & -bits);
 }
 
-// The first library that can be opened; `path` becomes its name.
-void *open(const char *named, std::string &path, std::string &why) {
-  for (const char *name : {named, "libcublasLt.so.13", "libcublasLt.so.12"}) {
-    if (!name)
-      continue;
+// The user's word; null where there is none.
+const char *setting() {
+  const char *value = std::getenv("TENON_CUBLASLT");
+  return value && *value ? value : nullptr;
+}
+
+// The library that is named, else the newest one that the driver can serve. `path` becomes its name.
+void *open(const Driver &driver, std::string &path, std::string &why) {
+  std::vector<const char *> names = {"libcublasLt.so.13", "libcublasLt.so.12"};
+  if (driver.version() < 13000)
+    names.erase(names.begin());
+  if (setting())
+    names = {setting()};
+  for (const char *name : names) {
     path = name;
     if (void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL))
       return library;
     why += (why.empty() ? "" : "; ") + std::string(dlerror());
-    if (named)
-      break;
   }
   return nullptr;
 }
-
-const char *setting() { return std::getenv("TENON_CUBLASLT"); }
 
 } // namespace
 
@@ -54,7 +59,7 @@ bool CublasLt::isUnwanted() { return setting() && std::strcmp(setting(), "none")
 
 CublasLt::CublasLt(const Device &on) : device(on) {
   std::string path, why;
-  void *library = open(setting(), path, why);
+  void *library = open(device.driver(), path, why);
   if (!library)
     throw Error(ExitMachine,
                 fmt::format("this executable multiplies its large matrices with cuBLASLt: {}; "
@@ -79,7 +84,8 @@ CublasLt::CublasLt(const Device &on) : device(on) {
 CublasLt::~CublasLt() {
   for (const auto &[form, plan] : plans)
     for (lt::Layout layout : {plan.x, plan.w, plan.add, plan.out})
-      destroyLayout(layout);
+      if (layout)
+        destroyLayout(layout);
   destroyOperation(operation);
   destroy(handle);
 }
@@ -98,9 +104,9 @@ CublasLt::Plan CublasLt::makePlan(const Matrices &m, const uint32_t (&alignments
   Plan plan = {};
   check(createLayout(&plan.w, type, depth, columns, m.depth), "describe a matrix");
   check(createLayout(&plan.x, type, depth, rows, m.depth), "describe a matrix");
-  check(createLayout(&plan.add, typeFloat, columns, rows, m.add ? m.addStride : m.outStride),
-        "describe a matrix");
   check(createLayout(&plan.out, typeFloat, columns, rows, m.outStride), "describe a matrix");
+  if (m.add != m.out)
+    check(createLayout(&plan.add, typeFloat, columns, rows, m.addStride), "describe a matrix");
 
   lt::Preference preference = nullptr;
   check(createPreference(&preference), "describe a product");
@@ -111,31 +117,36 @@ CublasLt::Plan CublasLt::makePlan(const Matrices &m, const uint32_t (&alignments
   lt::Heuristic found = {};
   int count = 0;
   if (result == 0)
-    result = chooseAlgorithm(handle, operation, plan.w, plan.x, plan.add, plan.out, preference, 1,
-                             &found, &count);
+    result = chooseAlgorithm(handle, operation, plan.w, plan.x, plan.add ? plan.add : plan.out,
+                             plan.out, preference, 1, &found, &count);
   destroyPreference(preference);
   check(result, "choose an algorithm");
-  if (count == 0)
+  if (count == 0 || found.state != 0)
     throw Error(ExitMachine, fmt::format("cuBLASLt has no algorithm for {} x {} x {}", m.rows,
                                          m.columns, m.depth));
   plan.algorithm = found.algorithm;
   return plan;
 }
 
-void CublasLt::multiply(const Matrices &m) {
-  const char *add = m.add ? m.add : m.out;
-  const uint32_t alignments[4] = {alignmentOf(m.w), alignmentOf(m.x), alignmentOf(add),
+void CublasLt::multiply(const Matrices &asked) {
+  Matrices m = asked;
+  const float alpha = 1, beta = m.add ? 1 : 0;
+  if (!m.add) { // it is not read
+    m.add = m.out;
+    m.addStride = m.outStride;
+  }
+  const uint32_t alignments[4] = {alignmentOf(m.w), alignmentOf(m.x), alignmentOf(m.add),
                                   alignmentOf(m.out)};
-  const Form form = {
-      m.type,      m.rows,        m.columns,     m.depth,       m.add ? m.addStride : m.outStride,
-      m.outStride, alignments[0], alignments[1], alignments[2], alignments[3]};
+  const Form form = {m.type,        m.rows,        m.columns,      m.depth,
+                     m.addStride,   m.outStride,   m.add == m.out, alignments[0],
+                     alignments[1], alignments[2], alignments[3]};
   auto found = plans.find(form);
   if (found == plans.end())
     found = plans.emplace(form, makePlan(m, alignments)).first;
   const Plan &plan = found->second;
-  const float alpha = 1, beta = m.add ? 1 : 0;
-  check(matmul(handle, operation, &alpha, m.w, plan.w, m.x, plan.x, &beta, add, plan.add, m.out,
-               plan.out, &plan.algorithm, workspace.base(), workspaceBytes, device.stream()),
+  check(matmul(handle, operation, &alpha, m.w, plan.w, m.x, plan.x, &beta, m.add,
+               plan.add ? plan.add : plan.out, m.out, plan.out, &plan.algorithm, workspace.base(),
+               workspaceBytes, device.stream()),
         "multiply");
 }
 

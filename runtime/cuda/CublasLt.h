@@ -74,7 +74,7 @@ public:
   CublasLt &operator=(const CublasLt &) = delete;
 
   // All matrices are row-major in the device's memory; a row begins `Stride` elements behind the one
-  // before. out = x · wᵀ, + add unless that is null.
+  // before. out = x · wᵀ, + add unless that is null; add may be out, of the same stride.
   struct Matrices {
     tenon_dtype type; // of x and w
     int64_t rows, columns, depth;
@@ -89,11 +89,11 @@ public:
 private:
   // What the library prepares for matrices of one form.
   struct Plan {
-    lt::Layout x, w, add, out;
+    lt::Layout x, w, add, out; // no add: it is out
     lt::Algorithm algorithm;
   };
-  // Type, sizes, strides, alignments.
-  using Form = std::tuple<tenon_dtype, int64_t, int64_t, int64_t, int64_t, int64_t, uint32_t,
+  // Type, sizes, strides, whether out is in the place of add, alignments.
+  using Form = std::tuple<tenon_dtype, int64_t, int64_t, int64_t, int64_t, int64_t, bool, uint32_t,
                           uint32_t, uint32_t, uint32_t>;
 
   void check(Result result, const char *what) const;

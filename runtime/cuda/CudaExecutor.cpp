@@ -18,10 +18,11 @@ namespace tenon::rt::cuda {
 
 namespace {
 
-constexpr int wave = 2048;                     // tokens of a batch of @prefill at most
+constexpr int oldestCapability = 80;
 constexpr int64_t stagingBytes = 16 << 20;     // of each of two buffers that weights pass through
 constexpr int64_t plainSharedBytes = 48 << 10; // a kernel asks for more
 constexpr int64_t highestGrid = 65535;
+constexpr int firstWithEarlyGraphs = 12030; // drivers whose graphs keep what may begin early
 constexpr tenon_launches nothing = {0, nullptr};
 
 int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -29,6 +30,9 @@ double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20);
 
 // The image that the device runs best.
 const tenon_image &chooseImage(const tenon_device_code &code, const DeviceFacts &facts) {
+  if (facts.capability < oldestCapability)
+    throw Error(ExitMachine, fmt::format("{} is sm_{}; kernels need sm_{} or later", facts.name,
+                                         facts.capability, oldestCapability));
   std::string there;
   for (int64_t i = 0; i < code.image_count; ++i) {
     const tenon_image &image = code.images[i];
@@ -53,6 +57,9 @@ public:
     if (wantsLibrary)
       library = std::make_unique<CublasLt>(device);
     api.check(api.loadModule(&module, image.bytes), "load the kernels");
+    // Code for sm_90 and later waits by itself for what precedes it.
+    beginsEarly = api.version() >= firstWithEarlyGraphs && device.facts().capability >= 90 &&
+                  (image.kind == TENON_IMAGE_EMULATED || image.capability >= 90);
     for (int64_t k = 0; k < code.kernel_count; ++k)
       functions.push_back(find(code.kernels[k]));
     uploadWeights(artefact.weights());
@@ -66,9 +73,9 @@ public:
 
   std::string name() const override { return device.facts().name; }
   int threads() const override { return 1; }
-  int waveTokens() const override { return wave; }
+  int waveTokens() const override { return TENON_WAVE_TOKENS; }
   // Few rows and many take different kernels, so that only whole waves give the same bits.
-  int prefixUnit() const override { return wave; }
+  int prefixUnit() const override { return TENON_WAVE_TOKENS; }
 
   std::unique_ptr<KvMemory> reserve(int64_t bytes, const char *what) override {
     return std::make_unique<DeviceMemory>(device, bytes, what);
@@ -123,9 +130,9 @@ private:
 
   // Everything is asked for before anything is taken.
   void checkMemory(const ExecutorOptions &options, bool wantsLibrary) {
-    const int tokens = std::min(wave, compiled.context);
+    const int tokens = std::min(TENON_WAVE_TOKENS, compiled.context);
     const int64_t activations = arenaBytes(tokens, waveScored) +
-                                workspaceBytes(tokens, wantsLibrary) +
+                                workspaceBytes(tokens, waveScored, wantsLibrary) +
                                 (wantsLibrary ? CublasLt::workspaceBytes : 0);
     const int64_t needed = compiled.weight_bytes + options.poolBytes + activations;
     const int64_t free = device.freeBytes();
@@ -183,11 +190,11 @@ private:
     return tokens * compiled.arena_token_bytes + scored * compiled.arena_scored_bytes;
   }
 
-  int64_t workspaceBytes(int64_t rows, bool hasLibrary) const {
+  int64_t workspaceBytes(int64_t tokens, int64_t scored, bool hasLibrary) const {
     int64_t bytes = 0;
     for (int64_t k = 0; k < code.kernel_count; ++k)
       if (const tenon_grid &grid = code.kernels[k].grid; hasLibrary || !grid.for_library)
-        bytes = std::max(bytes, tenon_workspace_bytes(&grid, rows));
+        bytes = std::max(bytes, tenon_workspace_bytes(&grid, grid.rows ? scored : tokens));
     return bytes;
   }
 
@@ -201,8 +208,7 @@ private:
 
   void makeRoom(const tenon_batch &batch, bool draws) {
     grow(arena, arenaBytes(batch.tokens, batch.scored), "activations");
-    grow(workspace, workspaceBytes(std::max(batch.tokens, batch.scored), library != nullptr),
-         "activations");
+    grow(workspace, workspaceBytes(batch.tokens, batch.scored, library != nullptr), "activations");
     const int64_t values = batch.scored * (draws ? 1 : int64_t(compiled.vocab));
     if (const int64_t bytes = values * int64_t(sizeof(float)); bytes > answer.size())
       answer = PinnedMemory(device, aligned(bytes));
@@ -311,11 +317,18 @@ private:
     arguments.memory_blocks = places.memory->blocks();
     arguments.workspace = workspace.base();
     void *parameters[] = {&arguments};
-    api.check(api.launch(functions[launch.kernel], static_cast<unsigned>(grid.columns),
-                         static_cast<unsigned>(high), 1, static_cast<unsigned>(grid.threads), 1, 1,
-                         static_cast<unsigned>(grid.shared_bytes), device.stream(), parameters,
-                         nullptr),
-              kernel.symbol);
+    const LaunchAttribute early = {launchBeginsEarly, 0, 1, {}};
+    const LaunchConfig config = {static_cast<unsigned>(grid.columns),
+                                 static_cast<unsigned>(high),
+                                 1,
+                                 static_cast<unsigned>(grid.threads),
+                                 1,
+                                 1,
+                                 static_cast<unsigned>(grid.shared_bytes),
+                                 device.stream(),
+                                 &early,
+                                 beginsEarly ? 1U : 0U};
+    api.check(api.launch(&config, functions[launch.kernel], parameters, nullptr), kernel.symbol);
   }
 
   void multiply(const tenon_product &product, const tenon_launch &launch, int64_t rows) {
@@ -437,6 +450,7 @@ private:
   std::unique_ptr<CublasLt> library; // null: kernels multiply all
   Module module = nullptr;
   std::vector<Function> functions; // of each tenon_device_kernel
+  bool beginsEarly = false;        // a launch, while the one before ends
   DeviceMemory weights, arena, workspace, inputs;
   PinnedMemory staged, answer; // the batch on its way in, the logits on their way out
   Places places = {};

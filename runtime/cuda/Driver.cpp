@@ -27,12 +27,11 @@ Driver::Driver() {
                             path, symbol, oldestDriver / 1000, oldestDriver % 1000 / 10));
   TENON_CUDA_FUNCTIONS(TENON_CUDA_FIND)
 #undef TENON_CUDA_FIND
-  int version = 0;
-  check(driverVersion(&version), "ask for the driver's version");
-  if (version < oldestDriver)
+  check(driverVersion(&speaks), "ask for the driver's version");
+  if (speaks < oldestDriver)
     throw Error(ExitMachine,
-                fmt::format("the NVIDIA driver speaks CUDA {}.{}, {}.{} is needed", version / 1000,
-                            version % 1000 / 10, oldestDriver / 1000, oldestDriver % 1000 / 10));
+                fmt::format("the NVIDIA driver speaks CUDA {}.{}, {}.{} is needed", speaks / 1000,
+                            speaks % 1000 / 10, oldestDriver / 1000, oldestDriver % 1000 / 10));
   constexpr Result noDevice = 100;
   if (Result result = init(0); result == noDevice)
     refuseWithoutDevices();

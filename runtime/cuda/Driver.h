@@ -21,6 +21,19 @@ using Graph = struct GraphTag *;
 using GraphExec = struct GraphExecTag *;
 using Event = struct EventTag *;
 
+struct LaunchAttribute {
+  int id, padding;
+  int value;
+  char unused[60];
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+struct LaunchConfig {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  Stream stream;
+  const LaunchAttribute *attributes;
+  unsigned attributeCount;
+};
+
 // name in this program, its symbol, parameters
 #define TENON_CUDA_FUNCTIONS(X)                                                                    \
   X(init, "cuInit", (unsigned flags))                                                              \
@@ -58,10 +71,8 @@ using Event = struct EventTag *;
   X(unloadModule, "cuModuleUnload", (Module module))                                               \
   X(getFunction, "cuModuleGetFunction", (Function * function, Module module, const char *name))    \
   X(setAttribute, "cuFuncSetAttribute", (Function function, int attribute, int value))             \
-  X(launch, "cuLaunchKernel",                                                                      \
-    (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,           \
-     unsigned blockY, unsigned blockZ, unsigned sharedBytes, Stream stream, void **parameters,     \
-     void **extra))                                                                                \
+  X(launch, "cuLaunchKernelEx",                                                                    \
+    (const LaunchConfig *config, Function function, void **parameters, void **extra))              \
   X(errorName, "cuGetErrorName", (Result result, const char **name))                               \
   X(errorText, "cuGetErrorString", (Result result, const char **text))
 
@@ -77,8 +88,11 @@ struct Driver {
   // Throws with ExitMachine unless the call was done: "CUDA: cannot `what`: ...".
   void check(Result result, const char *what) const;
 
+  int version() const { return speaks; } // 12030: CUDA 12.3
+
 private:
   Driver();
+  int speaks = 0;
 };
 
 [[noreturn]] void refuseWithoutDevices();
@@ -86,6 +100,7 @@ private:
 // Numbers of the driver's interface.
 constexpr int attributeProcessors = 16, attributeMajor = 75, attributeMinor = 76;
 constexpr int functionSharedBytes = 8;
+constexpr int launchBeginsEarly = 6; // programmatic stream serialisation
 constexpr int relaxedCapture = 2;
 
 } // namespace tenon::rt::cuda

@@ -3,7 +3,11 @@
 //
 // It takes what the library promises to take and nothing else: a product's description must be
 // complete, its matrices allocated, and no less aligned than was said when an algorithm was chosen.
+//
+//   TENON_EMULATED_LOG     set: a line for each product, rows x columns x depth, on stderr
 #include "test/emulator/Device.h"
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 using namespace tenon::emulator;
@@ -198,6 +202,11 @@ EXPORT cublasLtMatmul(void *, const Description *description, const float *alpha
     if (reinterpret_cast<uintptr_t>(address) % algorithm->alignments[i] != 0)
       return refuse(INVALID_VALUE, "a matrix is less aligned than the algorithm was told");
   }
+  if (c == d && cIs != dIs)
+    return refuse(INVALID_VALUE, "a product in place has two descriptions of its result");
+  if (std::getenv("TENON_EMULATED_LOG"))
+    std::fprintf(stderr, "cublasLtMatmul: %llu x %llu x %llu\n", (unsigned long long)bIs->columns,
+                 (unsigned long long)aIs->columns, (unsigned long long)aIs->rows);
   auto product = [=, aIs = *aIs, bIs = *bIs, cIs = *cIs, dIs = *dIs, beta = *beta] {
     multiply(aIs, a, bIs, b, beta, cIs, static_cast<const float *>(c), dIs,
              static_cast<float *>(d));

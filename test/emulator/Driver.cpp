@@ -45,6 +45,18 @@ struct Function {
   int32_t threads;                // for which it was compiled
   int64_t sharedBytes = 48 << 10; // that it may have
 };
+// How a kernel is launched, as the driver's interface has it.
+struct LaunchAttribute {
+  int id, padding, value; // 6: whether it may begin before what precedes is done
+  char unused[60];
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+struct LaunchConfig {
+  unsigned grid[3], block[3], sharedBytes;
+  Stream *stream;
+  const LaunchAttribute *attributes;
+  unsigned count;
+};
 struct Module {
   int file;
   void *library;
@@ -396,10 +408,21 @@ EXPORT cuFuncSetAttribute(Function *function, int attribute, int value) {
   function->sharedBytes = value;
   return SUCCESS;
 }
-EXPORT cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsigned gridZ,
-                      unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
-                      Stream *stream, void **parameters, void **) {
+EXPORT cuLaunchKernelEx(const LaunchConfig *config, Function *function, void **parameters,
+                        void **) {
   ENTER_CONTEXT;
+  const auto [gridX, gridY, gridZ] = config->grid;
+  const auto [blockX, blockY, blockZ] = config->block;
+  const unsigned sharedBytes = config->sharedBytes;
+  bool beginsEarly = false;
+  for (unsigned i = 0; i < config->count; ++i) {
+    if (config->attributes[i].id != 6)
+      return d.refuse(ERROR_INVALID_VALUE, "the emulator does not know that attribute");
+    beginsEarly = config->attributes[i].value != 0;
+  }
+  if (beginsEarly && capability() < 90)
+    return d.refuse(ERROR_INVALID_VALUE,
+                    function->name + ": devices before sm_90 begin nothing early");
   if (gridX == 0 || gridY == 0 || gridY > 65535 || gridZ != 1)
     return d.refuse(ERROR_INVALID_VALUE, function->name + ": no device takes that grid");
   if (blockX == 0 || blockX > unsigned(function->threads) || blockY != 1 || blockZ != 1)
@@ -411,8 +434,9 @@ EXPORT cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsign
                                              std::to_string(function->sharedBytes));
   // Parameters are copied now.
   const auto copied = *static_cast<const tenon_arguments *>(parameters[0]);
-  return d.enqueue(stream, [=, name = function->name, entry = function->entry] {
-    Grid grid = {name.c_str(), gridX, gridY, int32_t(blockX), int64_t(sharedBytes)};
+  return d.enqueue(config->stream, [=, columns = gridX, rows = gridY, threads = blockX,
+                                    name = function->name, entry = function->entry] {
+    Grid grid = {name.c_str(), columns, rows, int32_t(threads), int64_t(sharedBytes), beginsEarly};
     parametersOfKernel = copied;
     device().text = run(grid, entry, &parametersOfKernel);
     return device().text.empty();

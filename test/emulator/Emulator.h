@@ -18,6 +18,7 @@ struct Grid {
   int64_t columns = 1, rows = 1;
   int32_t threads = 32; // of a block
   int64_t sharedBytes = 0;
+  bool beginsEarly = false; // every thread has to call awaitLaunch() before it touches anything
 };
 
 // Whose turn it is where several threads could run. What a kernel computes must not depend on it.

@@ -112,6 +112,8 @@ const GuardedBytes *Machine::findShared(const void *p) const {
 void Machine::body(void *self) {
   auto *machine = static_cast<Machine *>(self);
   machine->entry(machine->parameters);
+  if (!machine->thread().awaited)
+    machine->fault([] { return std::string("ends without having awaited the launch before"); });
 }
 
 void Machine::runBlock() {
@@ -120,6 +122,7 @@ void Machine::runBlock() {
   for (int i = 0; i < count; ++i) {
     Thread &t = threads[i];
     t.started = t.ended = false;
+    t.awaited = !grid->beginsEarly;
     t.waitsIn = Operation::None;
     t.copyGroups.clear();
     t.openCopies.clear();
@@ -356,6 +359,8 @@ void tk_emulated_misaligned(const void *p, int32_t bytes) {
 
 // What is on its way is seen by nobody: until it has arrived its place holds what no kernel
 // expects.
+void tk_emulated_await() { Machine::get().thread().awaited = true; }
+
 void tk_emulated_copy(void *shared, const void *global) {
   Machine &machine = Machine::get();
   auto *to = static_cast<char *>(shared);

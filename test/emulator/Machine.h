@@ -29,6 +29,7 @@ struct Thread {
   Fibre fibre;
   int index;
   bool started = false, ended = false;
+  bool awaited = false; // the launch before
   Operation waitsIn = Operation::None;
   // Registers that the operation reads and writes: of a shuffle or ballot, of an mma.
   uint32_t value = 0;

@@ -119,6 +119,9 @@ private:
     const Page &page = pageOf(p);
     if (!page.upper)
       machine.fault([&] { return verb() + "what is no device memory, " + machine.describe(p); });
+    if (!t.awaited && !page.shared && page.lower)
+      machine.fault(
+          [&] { return verb() + machine.describe(p) + " before it awaited the launch before"; });
     if (p < page.lower || p + bytes > page.upper)
       machine.fault(
           [&] { return verb() + std::to_string(bytes) + " bytes " + machine.describe(p); });

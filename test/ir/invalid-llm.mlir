@@ -21,6 +21,11 @@ func.func private @f(!llm.weight<16x32xq4_1, x16k2>)
 
 // -----
 
+// expected-error @below {{layout x16k4 does not fit storage bf16, which packs as x16k2 or x1k8}}
+func.func private @f(!llm.weight<16x32xbf16, x16k4>)
+
+// -----
+
 // expected-error @below {{a weight has at least one dimension}}
 func.func private @f(!llm.weight<f32>)
 

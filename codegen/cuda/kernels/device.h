@@ -7,10 +7,13 @@
 //   TK_SPECIALISE(name, function, Shape, threads, words)
 //                        an entry `name` that calls function(shape, args) with a constant shape,
 //                        the bytes of which are the int array `words`
+//   TK_SPECIALISE_EARLY  likewise, where the function itself calls awaitLaunch()
 //
 // A grid has gridX() × gridY() blocks of threadCount() threads; 32 threads are a warp.
 //
 //   threadIndex() threadCount() lane() warp() warps() blockX() blockY() gridX() gridY()
+//   awaitLaunch()        until the launch before this one is done, and what it wrote is there: a
+//                        kernel begins while that one still runs, and may only prefetch until then
 //   sync()               all threads of the block meet, and see what the others wrote before it
 //   syncWarp()           likewise those of the warp
 //   shuffle(v, lane)     v of that lane     shuffleXor(v, mask)  v of lane ^ mask; 32 or 64 bits

@@ -7,14 +7,21 @@
 #define TK_UNROLL _Pragma("unroll")
 
 // The shape and the number of threads are constants of the compiler's, so that they fold into the
-// inlined function.
-#define TK_SPECIALISE(name, function, Shape, threads, words)                                       \
+// inlined function. The next launch may begin as soon as all blocks of this one have (programmatic
+// dependent launch).
+#define TK_ENTRY(name, function, Shape, threads, words, begin)                                     \
   extern "C" __global__ void __launch_bounds__(threads)                                            \
       name(const __grid_constant__ tk_args args) {                                                 \
     constexpr Shape shape = __builtin_bit_cast(Shape, words);                                      \
     __builtin_assume(blockDim.x == (threads));                                                     \
+    tk::letNextBegin();                                                                            \
+    begin;                                                                                         \
     function(shape, args);                                                                         \
   }
+#define TK_SPECIALISE(name, function, Shape, threads, words)                                       \
+  TK_ENTRY(name, function, Shape, threads, words, tk::awaitLaunch())
+#define TK_SPECIALISE_EARLY(name, function, Shape, threads, words)                                 \
+  TK_ENTRY(name, function, Shape, threads, words, )
 
 namespace tk {
 TK_DEVICE int threadIndex() { return int(threadIdx.x); }
@@ -23,6 +30,18 @@ TK_DEVICE int64_t blockX() { return blockIdx.x; }
 TK_DEVICE int64_t blockY() { return blockIdx.y; }
 TK_DEVICE int64_t gridX() { return gridDim.x; }
 TK_DEVICE int64_t gridY() { return gridDim.y; }
+
+// Before sm_90 a launch begins when the one before is done.
+TK_DEVICE void awaitLaunch() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+TK_DEVICE void letNextBegin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 
 TK_DEVICE void sync() { __syncthreads(); }
 TK_DEVICE void syncWarp() { __syncwarp(); }

@@ -11,15 +11,20 @@
 #define TK_METHOD inline
 #define TK_UNROLL
 
-#define TK_SPECIALISE(name, function, Shape, threads, words)                                       \
+#define TK_ENTRY(name, function, Shape, threads, words, begin)                                     \
   extern "C" {                                                                                     \
   extern const int32_t name##_threads;                                                             \
   __attribute__((visibility("default"))) const int32_t name##_threads = threads;                   \
   __attribute__((visibility("default"))) void name(const tk_args *args) {                          \
     constexpr Shape shape = __builtin_bit_cast(Shape, words);                                      \
+    begin;                                                                                         \
     function(shape, *args);                                                                        \
   }                                                                                                \
   }
+#define TK_SPECIALISE(name, function, Shape, threads, words)                                       \
+  TK_ENTRY(name, function, Shape, threads, words, tk::awaitLaunch())
+#define TK_SPECIALISE_EARLY(name, function, Shape, threads, words)                                 \
+  TK_ENTRY(name, function, Shape, threads, words, )
 
 extern "C" {
 // The thread that runs.
@@ -30,6 +35,7 @@ struct tk_emulated_thread {
 };
 extern tk_emulated_thread tk_emulated_current;
 
+void tk_emulated_await();
 void tk_emulated_sync();
 void tk_emulated_sync_warp();
 uint32_t tk_emulated_shuffle(uint32_t v, int32_t lane);
@@ -57,6 +63,7 @@ TK_DEVICE int64_t gridX() { return tk_emulated_current.grid_x; }
 TK_DEVICE int64_t gridY() { return tk_emulated_current.grid_y; }
 TK_DEVICE char *shared() { return tk_emulated_current.shared; }
 
+TK_DEVICE void awaitLaunch() { tk_emulated_await(); }
 TK_DEVICE void sync() { tk_emulated_sync(); }
 TK_DEVICE void syncWarp() { tk_emulated_sync_warp(); }
 

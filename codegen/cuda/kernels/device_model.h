@@ -10,6 +10,7 @@
 #define TENON_CODEGEN_CUDA_KERNELS_DEVICE_MODEL_H
 
 #include "product_shape.h"
+#include "runtime/kernel_abi.h"
 
 struct tk_device {
   const char *name;
@@ -113,10 +114,10 @@ static inline tk_tile_choice tk_choose_tile(const tk_device &d, const tk_work &w
 // A product that takes less than this is not worth a library of half a gigabyte.
 #define TK_LARGE_SECONDS 20e-6
 
-// Rows from which the library is the faster one by a tenth, up to a wave; 0: it never is.
+// Rows from which the library is the faster one by a tenth, up to a wave of prefill; 0: it never is.
 static inline int32_t tk_library_rows(const tk_device &d, tk_work w, int64_t finished) {
   int32_t first = 0;
-  for (w.rows = TK_WAVE_ROWS; w.rows > TK_MOST_FEW_ROWS; w.rows -= 64) {
+  for (w.rows = TENON_WAVE_TOKENS; w.rows > TK_MOST_FEW_ROWS; w.rows -= 64) {
     tk_tile_choice tile = tk_choose_tile(d, w);
     double seconds = tk_tile_seconds(d, w, tile.pairs, tile.rows);
     if (seconds < TK_LARGE_SECONDS || tk_library_seconds(d, w, finished) > 0.9 * seconds)

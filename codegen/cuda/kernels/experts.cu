@@ -87,6 +87,7 @@ TK_DEVICE void multiplySlot(const tk_expert_linear_shape &s, const ExpertOperand
   int64_t token = blockY(), blocks = gridX() / s.slots, slot = blockX() / blocks;
   auto pairs = pairsOf<Gated>(s, o, expertOf(s, o, token, slot),
                               [=](int64_t) { return token * s.slots + slot; });
+  prefetchPair(o.prologue, pairs, blockX() % blocks);
   multiplyOne(o.prologue, rowOf(s, o, token, slot), 0, blockX() % blocks, blocks, pairs);
 }
 

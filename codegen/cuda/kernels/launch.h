@@ -15,6 +15,7 @@ typedef tenon_arguments tk_args;
 struct tk_launch : tenon_grid {
   const char *function; // "tk_linear_few"; of a product: what to call it
   tenon_product product;
+  int32_t early; // 1: the function itself calls awaitLaunch() (device.h)
 };
 
 #define TK_MAX_LAUNCHES 8

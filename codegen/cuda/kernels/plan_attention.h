@@ -58,38 +58,40 @@ static inline double tk_split_seconds(const tk_device &d, const tk_attention_sha
   return tk_largest(processor, memory) + d.launch + merge;
 }
 
-// The number of shares that is the least bad one for all lengths from 1024 up to the longest:
-// whose worst relation to the best one is the lowest. No more than there can be spans.
+#define TK_MOST_SPLITS 64 // and all powers of two below
+
+// How much longer than with the best number of shares a row takes, at the worst of 1024, 2048, 4096,
+// ... positions and the longest: 1 if it is the best for all.
+static inline double tk_split_regret(const tk_attention_shape &s, int32_t runs, int32_t spans,
+                                     int32_t splits) {
+  double worst = 1;
+  int32_t seen = spans < 4 ? spans : 4;
+  for (bool isLast = false; !isLast; seen = 2 * seen < spans ? 2 * seen : spans) {
+    isLast = seen == spans;
+    const double own = tk_split_seconds(tk_h200, s, runs, seen, splits);
+    for (int32_t other = 1; other <= TK_MOST_SPLITS; other *= 2)
+      worst = tk_largest(worst, own / tk_split_seconds(tk_h200, s, runs, seen, other));
+  }
+  return worst;
+}
+
+// Shares of a row's spans, no more than there are. Of a memory's length nothing is known, and 8192 is
+// taken.
 static inline int32_t tk_choose_splits(const tk_attention_shape &s, int32_t runs) {
   if (!s.decode || s.keys == TK_KEYS_TOKENS)
     return 1;
-  const int32_t candidates[] = {1, 2, 4, 8, 16, 32, 64};
   int32_t spans = s.context && s.keys == TK_KEYS_CONTEXT ? tk_divide_up(s.context, TK_SPAN) : 32;
   if (s.window && s.window / TK_SPAN + 2 < spans)
     spans = s.window / TK_SPAN + 2;
   int32_t best = 1;
-  double least = 1e9;
-  for (int32_t splits : candidates) {
-    double worst = 0;
-    for (int32_t seen = spans < 4 ? spans : 4; seen <= spans; seen *= 2) {
-      double seconds = 1e9;
-      for (int32_t other : candidates) {
-        double time = tk_split_seconds(tk_h200, s, runs, seen, other);
-        seconds = time < seconds ? time : seconds;
-      }
-      worst = tk_largest(worst, tk_split_seconds(tk_h200, s, runs, seen, splits) / seconds);
-    }
-    if (worst < least) {
-      least = worst;
+  for (int32_t splits = 2; splits <= TK_MOST_SPLITS; splits *= 2)
+    if (tk_split_regret(s, runs, spans, splits) < tk_split_regret(s, runs, spans, best))
       best = splits;
-    }
-  }
   return best < spans ? best : spans;
 }
 
 // `split` and `merge` name the kernels; `append` one that must come first where several blocks take
-// the queries of a kv head.
-// Chooses the shape's shares.
+// the queries of a kv head. Chooses the shape's shares.
 static inline int tk_plan_split(tk_attention_shape &s, const char *append, const char *split,
                                 const char *merge, tk_launch *launches) {
   if (tk_value_dim(s.head_dim, s.value_dim) > 1024) // more than the registers of a block hold

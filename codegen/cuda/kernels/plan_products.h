@@ -77,18 +77,19 @@ static inline tk_launch tk_product_launch(const tk_product_plan &p) {
   return launch;
 }
 
-// One tile for a short prompt, and one for up to `longest` rows, from the row on at which it is the
-// faster one. Often they are the same.
-static inline int tk_plan_tiles(const tk_product_plan &p, tk_work work, int64_t longest,
-                                const tk_launch &launch, tk_launch *launches) {
+// One tile for a short prompt, and one for a whole wave, from the row on at which it is the faster
+// one. Often they are the same. They serve where there is no library, too.
+static inline int tk_plan_tiles(const tk_product_plan &p, tk_work work, const tk_launch &launch,
+                                tk_launch *launches) {
   const int64_t least = TK_MOST_FEW_ROWS + 1;
-  work.rows = longest < 128 ? longest : 128;
+  work.rows = 128;
   tk_tile_choice brief = tk_choose_tile(tk_h200, work);
-  work.rows = longest;
+  work.rows = TENON_WAVE_TOKENS;
   tk_tile_choice large = tk_choose_tile(tk_h200, work);
   work.rows = least;
-  while (work.rows < longest && tk_tile_seconds(tk_h200, work, large.pairs, large.rows) >
-                                    tk_tile_seconds(tk_h200, work, brief.pairs, brief.rows))
+  while (work.rows < TENON_WAVE_TOKENS &&
+         tk_tile_seconds(tk_h200, work, large.pairs, large.rows) >
+             tk_tile_seconds(tk_h200, work, brief.pairs, brief.rows))
     work.rows += TK_MANY_ROWS;
   int count = 0;
   if (work.rows > least) {
@@ -148,8 +149,8 @@ static inline int tk_plan_product(const tk_product_plan &p, tk_launch *launches)
   const tk_work work = {p.format, tk_parts(p.format, p.may_round), 0, pairs, p.cols};
   int count = 0;
   tk_launch launch = tk_product_launch(p);
-  // What a finished row costs: its results are read and written.
-  if (p.may_round && tk_is_rows(p.format))
+  // Of scored rows there are never many. What a finished row costs: its results are read and written.
+  if (p.may_round && tk_is_rows(p.format) && p.rows == TK_ROWS_TOKENS)
     launch.library_rows = tk_library_rows(tk_h200, work, p.direct ? 0 : 4 * (p.outputs + results));
   if (launch.library_rows)
     count += tk_plan_library(p, launch.library_rows, launches);
@@ -162,6 +163,7 @@ static inline int tk_plan_product(const tk_product_plan &p, tk_launch *launches)
   one.columns = tk_pair_blocks(pairs);
   one.shared_bytes = tk_one_shared(p.format, p.cols);
   one.most_rows = 1;
+  one.early = 1;
   int alone = one.shared_bytes <= TK_MOST_SHARED;
   if (alone)
     launches[count++] = one;
@@ -185,8 +187,7 @@ static inline int tk_plan_product(const tk_product_plan &p, tk_launch *launches)
 
   if (p.format == TK_F32)
     return count;
-  int64_t longest = launch.library_rows ? launch.library_rows - 1 : TK_WAVE_ROWS;
-  return count + tk_plan_tiles(p, work, longest, launch, launches + count);
+  return count + tk_plan_tiles(p, work, launch, launches + count);
 }
 
 #define TK_PRODUCT_NAMES(name)                                                                     \

@@ -77,25 +77,24 @@ TK_DEVICE void addSpan(const Prologue &p, const Quarter &q, int64_t span, Panel 
   }
 }
 
-// Asks for the weights of this warp's spans, so that they are on their way while the block still
-// prepares what they are multiplied with.
-TK_DEVICE void prefetchSpans(const Prologue &p, const Quarter &q) {
-  if (tk_is_rows(p.format)) { // a row for each lane
-    const char *row = q.matrix + least(q.row + lane() % 16, q.rows - 1) * (q.tileBytes / 16);
-    int64_t spanBytes = tk_span_steps(p.cols) * TK_GROUP * 2;
-    forEachSpan(p.cols, [&](int64_t span) {
-      int64_t first = span * spanBytes, end = least(first + spanBytes, q.tileBytes / 16);
-      for (int64_t at = first; at < end; at += 128)
-        prefetchLine(row + at);
-    });
+// Asks for the first weights of this warp's spans of a pair, so that they are on their way while the
+// launch before ends and the block prepares what they are multiplied with: two lines for each lane
+// and span, so that all blocks of a device ask for less than its second-level cache has.
+template <class P> TK_DEVICE void prefetchPair(const Prologue &p, const P &pairs, int64_t pair) {
+  if (pair >= pairs.count)
     return;
-  }
-  const char *tile = q.matrix + q.row / 16 * q.tileBytes;
-  int64_t spanBytes = q.tileBytes / tk_steps(p.cols) * tk_span_steps(p.cols);
+  const Quarter q = pairs.quarter(pair, lane() / 16 * 4); // a tile for each half of the warp
+  const int64_t rowBytes = q.tileBytes / 16;
   forEachSpan(p.cols, [&](int64_t span) {
-    int64_t first = span * spanBytes, end = least(first + spanBytes, q.tileBytes);
-    for (int64_t at = first + lane() % 16 * 128; at < end; at += 16 * 128)
-      prefetchLine(tile + at);
+    int64_t begin = q.tileBytes / tk_steps(p.cols) * tk_span_steps(p.cols) * span;
+    const char *tile = q.matrix + q.row / 16 * q.tileBytes;
+    const char *row = q.matrix + least(q.row + lane() % 16, q.rows - 1) * rowBytes;
+    TK_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      int64_t at = begin + (lane() % 16 + 16 * i) * 128, inRow = begin / 16 + i * 128;
+      if (tk_is_rows(p.format) ? inRow < rowBytes : at < q.tileBytes)
+        prefetchLine(tk_is_rows(p.format) ? row + inRow : tile + at);
+    }
   });
 }
 
@@ -160,8 +159,6 @@ TK_DEVICE void multiplyOne(const Prologue &p, const float *x, int64_t row, int64
   const int64_t spans = tk_spans(p.cols);
   const Panel panel = {shared(), 0};
   float *space = (float *)(shared() + tk_prepared_bytes(p.format, p.parts, p.cols));
-  if (firstPair < pairs.count)
-    prefetchSpans(p, pairs.quarter(firstPair, lane() / 16 * 4));
   NormOfRow n = measureRow(p, x, space + 2 * 32 * spans);
   forEachSpan(p.cols, [&](int64_t span) { prepareSpan<1>(p, n, x, span, shared(), 0); });
   syncWarp(); // a warp reads its own spans only
@@ -233,7 +230,7 @@ TK_DEVICE void copyStage(const Prologue &p, const char *prepared, int64_t panels
 }
 
 // Rows firstRow .. firstRow + 16 · Panels - 1, as far as there are `rows`, times pairs firstPair ..
-// firstPair + 1, ... for each two warps. Shared memory: two stages.
+// firstPair + warps / 2 - 1. Shared memory: two stages.
 template <int Panels, class P>
 TK_DEVICE void multiplyBlock(const Prologue &p, const char *prepared, int64_t firstRow,
                              int64_t rows, int64_t firstPair, const P &pairs) {
@@ -364,7 +361,10 @@ TK_DEVICE ProductOperands operandsOf(const Shape &s, const tk_args &args, int32_
 // Each shape has its pairsOf(shape, operands).
 template <class Shape> TK_DEVICE void productOne(const Shape &s, const tk_args &args) {
   ProductOperands o = operandsOf(s, args, 0);
-  multiplyOne(o.prologue, o.x, 0, blockX(), gridX(), pairsOf(s, o));
+  auto pairs = pairsOf(s, o);
+  prefetchPair(o.prologue, pairs, blockX());
+  awaitLaunch();
+  multiplyOne(o.prologue, o.x, 0, blockX(), gridX(), pairs);
 }
 
 template <class Shape> TK_DEVICE void productPrepare(const Shape &s, const tk_args &args) {

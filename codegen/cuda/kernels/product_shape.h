@@ -36,9 +36,8 @@ static inline int32_t tk_most_tile_rows(int32_t format, int32_t parts) {
   return tk_is_rows(format) && parts == 1 ? 128 : TK_MANY_ROWS;
 }
 
-// More rows than this are many; there are no more than a wave of prefill brings.
+// More rows than this are many.
 #define TK_MOST_FEW_ROWS 64
-#define TK_WAVE_ROWS 2048
 
 // Whether activations are rounded to 16 bits beside weights of 16 bits, which @prefill may do.
 static inline int32_t tk_rounds(int32_t may_round, int64_t rows) {

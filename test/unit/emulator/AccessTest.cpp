@@ -40,6 +40,19 @@ TEST(Access, WhatIsNoDeviceMemory) {
               HasSubstr("reads what is no device memory"));
 }
 
+TEST(Access, BeforeTheLaunchBeforeIsDone) {
+  Array<char> in(32), out(32);
+  Grid early = blocks(1, 32);
+  early.beginsEarly = true;
+  EXPECT_EQ(runKernel("awaits", {in.data(), out.data(), 0}, early), "");
+  EXPECT_EQ(runKernel("readsEarly", {in.data(), out.data(), 0}, early),
+            "readsEarly: block (0, 0), thread 0: reads byte 0 of an allocation of 32 bytes before "
+            "it awaited the launch before");
+  EXPECT_EQ(runKernel("neverAwaits", {in.data(), out.data(), 0}, early),
+            "neverAwaits: block (0, 0), thread 0: ends without having awaited the launch before");
+  EXPECT_EQ(runKernel("readsEarly", {in.data(), out.data(), 0}, blocks(1, 32)), "");
+}
+
 TEST(Access, AfterItWasFreed) {
   Array<char> out(4);
   char *gone = DeviceMemory::get().allocate(100);

@@ -1,4 +1,5 @@
 // The stand-in for the CUDA driver, called as the runtime calls it.
+#include "runtime/cuda/Driver.h"
 #include "runtime/kernel_abi.h"
 #include <dlfcn.h>
 #include <fstream>
@@ -9,6 +10,7 @@
 
 namespace {
 
+using tenon::rt::cuda::LaunchAttribute;
 using ::testing::Each;
 using ::testing::ExitedWithCode;
 using ::testing::HasSubstr;
@@ -77,8 +79,12 @@ protected:
     tenon_arguments arguments = {};
     arguments.io[0] = reinterpret_cast<void *>(memory);
     void *parameters[] = {&arguments};
-    return cu("cuLaunchKernel", function, 1u, rows, 1u, threads, 1u, 1u, sharedBytes, stream,
-              static_cast<void **>(parameters), static_cast<void **>(nullptr));
+    const LaunchAttribute early = {tenon::rt::cuda::launchBeginsEarly, 0, 1, {}};
+    const tenon::rt::cuda::LaunchConfig config = {
+        1,      rows, 1, threads, 1, 1, sharedBytes, static_cast<tenon::rt::cuda::Stream>(stream),
+        &early, 1};
+    return cu("cuLaunchKernelEx", &config, function, static_cast<void **>(parameters),
+              static_cast<void **>(nullptr));
   }
   int copyIn(const int32_t *from) {
     return cu("cuMemcpyHtoDAsync_v2", memory, static_cast<const void *>(from), Bytes, stream);

@@ -53,6 +53,19 @@ KERNEL(atomics) {
   atomicAdd((uint64_t *)o.out + 2, (uint64_t)threadIndex() << 32);
 }
 
+// Programmatic dependent launch: right, too early, and never.
+KERNEL(awaits) {
+  prefetchLine(o.in);
+  awaitLaunch();
+  o.out[threadIndex()] = o.in[threadIndex()];
+}
+KERNEL(readsEarly) {
+  char v = o.in[threadIndex()];
+  awaitLaunch();
+  o.out[threadIndex()] = v;
+}
+KERNEL(neverAwaits) {}
+
 // The second of two groups is still on its way when the first is read.
 KERNEL(copies) {
   char *own = shared() + 32 * threadIndex();
@@ -217,6 +230,9 @@ tenon::emulator::Entry findKernel(const char *name) {
   FIND(shuffles)
   FIND(votes)
   FIND(blockSum)
+  FIND(awaits)
+  FIND(readsEarly)
+  FIND(neverAwaits)
   FIND(atomics)
   FIND(copies)
   FIND(copiesUnseen)

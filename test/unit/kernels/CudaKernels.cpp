@@ -1,5 +1,6 @@
 #include "CudaKernels.h"
 #include "Kernels.h"
+#include "codegen/cuda/kernels/device.h"
 #include "codegen/cuda/kernels/plan_attention.h"
 #include "codegen/cuda/kernels/plan_elementwise.h"
 #include "codegen/cuda/kernels/plan_products.h"
@@ -27,6 +28,7 @@ struct Call {
   CudaKernel *kernel;
   const void *shape;
   const tk_args &args;
+  bool early;
 };
 
 void runLaunch(const tk_launch &launch, const void *shape, const tk_args &args, int64_t rows) {
@@ -38,15 +40,18 @@ void runLaunch(const tk_launch &launch, const void *shape, const tk_args &args, 
   grid.rows = tenon_grid_height(&launch, rows);
   grid.threads = launch.threads;
   grid.sharedBytes = launch.shared_bytes;
+  grid.beginsEarly = true;
   // Whose turn it is must not matter: every launch is run in another order than the last.
   static uint64_t launches = 0;
   emulator::Schedule schedule = {emulator::Order(launches % 3), launches};
   ++launches;
-  Call call = {kernel, shape, args};
+  Call call = {kernel, shape, args, launch.early != 0};
   std::string error = emulator::run(
       grid,
       [](const void *parameters) {
         auto *call = static_cast<const Call *>(parameters);
+        if (!call->early)
+          tk::awaitLaunch(); // as TK_SPECIALISE does
         call->kernel(call->shape, call->args);
       },
       &call, schedule);

@@ -67,8 +67,11 @@ TEST(Plan, EveryNumberOfRowsHasOneWay) {
       }
 }
 
-// Only prefill may round, and only 16-bit matrices are a library's.
+// Only prefill may round, only 16-bit matrices are a library's, and of scored rows there are few.
 TEST(Plan, LibraryTakesLargeProducts) {
+  tk_linear_shape head = makeLinear(TK_BF16_ROWS, 4096, 128256, 1);
+  head.rows = TK_ROWS_SCORED;
+  EXPECT_EQ(Plan(head).libraryRows(), 0);
   EXPECT_EQ(Plan(makeLinear(TK_BF16_ROWS, 4096, 6144, 0)).libraryRows(), 0);
   EXPECT_EQ(Plan(makeLinear(TK_U4M, 4096, 6144, 1)).libraryRows(), 0);
   EXPECT_EQ(Plan(makeLinear(TK_BF16_ROWS, 576, 960, 1)).libraryRows(), 0);
@@ -77,6 +80,20 @@ TEST(Plan, LibraryTakesLargeProducts) {
     EXPECT_GT(rows, TK_MOST_FEW_ROWS);
     EXPECT_LT(rows, 512);
   }
+}
+
+// Without a library, too, a long prompt gets the tile that is the best for it.
+TEST(Plan, LongPromptsHaveTheBestTile) {
+  for (int32_t format : {TK_BF16_ROWS, TK_F16_ROWS, TK_U4M, TK_S8})
+    for (auto [cols, outputs] : {std::pair{4096, 6144}, {4096, 4096}, {14336, 4096}, {576, 960}}) {
+      Plan plan(makeLinear(format, cols, outputs, 1));
+      const tk_launch *tile = plan.tile(2048);
+      ASSERT_TRUE(tile);
+      tk_work work = {format, tk_parts(format, 1), 2048, (outputs + 31) / 32, cols};
+      tk_tile_choice best = tk_choose_tile(tk_h200, work);
+      EXPECT_EQ(tile->threads, 64 * best.pairs) << format << " " << cols << "x" << outputs;
+      EXPECT_EQ(tile->rows_per_block, best.rows) << format << " " << cols << "x" << outputs;
+    }
 }
 
 // A short prompt has few tiles: smaller ones keep more processors at work.
