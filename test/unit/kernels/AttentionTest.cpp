@@ -48,6 +48,15 @@ protected:
     return pool;
   }
 
+  // What another context than that of `first` gives: the same bits or, on CUDA, where the context
+  // chooses into how many shares a row is cut, nearly the same numbers.
+  void expectAlike(const std::vector<float> &got, const std::vector<float> &first) {
+    if (level().emulated)
+      expectNear(got, {first.begin(), first.end()}, 1e-4);
+    else
+      EXPECT_EQ(got, first);
+  }
+
   std::vector<float> attend(const tk_attention_shape &shape, const Batch &batch,
                             const std::vector<float> &q, std::vector<char> &pool, int threads = 1,
                             const std::vector<float> &bias = {}, const float *sinks = nullptr) {
@@ -357,7 +366,7 @@ TEST_P(AttentionTest, NarrowValues) {
           shape.context = context;
           std::vector<float> second = attend(shape, batch, ragged.q, inKeys, 3);
           if (dtype != TENON_I8) // whose groups and sums are others
-            EXPECT_EQ(second, first);
+            expectAlike(second, first);
           else
             expectNear(second, want, tolerance);
         }
@@ -452,7 +461,7 @@ TEST_P(AttentionTest, RaggedDecode) {
       for (int threads : teams({1, 2, 3, 8}))
         for (int context : {0, 800}) {
           shape.context = context;
-          EXPECT_EQ(attend(shape, batch, ragged.q, pool, threads), one);
+          expectAlike(attend(shape, batch, ragged.q, pool, threads), one);
         }
     }
   }
@@ -486,7 +495,7 @@ TEST_P(AttentionTest, ScoreBias) {
       one = attend(shape, steps, decode.q, pool, 1, bias);
       expectNear(one, decode.answer(shape, bias), 1e-5);
       shape.context = 800;
-      EXPECT_EQ(attend(shape, steps, decode.q, pool, 3, bias), one);
+      expectAlike(attend(shape, steps, decode.q, pool, 3, bias), one);
     }
   }
 }
@@ -684,7 +693,7 @@ TEST_P(AttentionTest, RopeAttentionIsItsParts) {
           io.push_back(out.data());
           runKernel(level().tk_rope_attention, &shape, io, batch, threads,
                     tk_rope_attention_scratch(&shape));
-          EXPECT_EQ(out, want);
+          expectAlike(out, want);
           EXPECT_EQ(cache, pool);
         }
     }
