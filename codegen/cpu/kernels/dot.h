@@ -6,9 +6,9 @@
 // A row's sums are formed in the same order however many rows there are, so its result never
 // depends on them. One row streams the weights from memory (decode), in the order in which they
 // lie: the hardware asks for what follows, better than prefetch instructions do. With a few rows a
-// group stays in registers while all of them pass. With AVX-512 and many rows a run of groups of
-// two tiles is unpacked once and multiplied with 4 rows at a time, whose sums stay in registers, so
-// that a load feeds more than one product:
+// group stays in registers while all of them pass. With AVX-512 and more rows than stay near (94 of
+// 576 columns, 15 of 4096) a run of groups of two tiles is unpacked once and multiplied with 4 rows
+// at a time, whose sums stay in registers, so that a load feeds more than one product:
 //
 //              tile 0      tile 1
 //   row 0    [16 sums]   [16 sums]        a step reads a line of each tile and
@@ -180,10 +180,16 @@ TK_INLINE void dotQuantisedFew(int32_t format, int64_t cols, const uint8_t *tile
 
 // ── many rows, in registers of 16 outputs ──────────────────────────────────────────────────────
 
-// Fewer rows are not worth unpacking for.
 constexpr int64_t ManyRows = 16;
 
 #if TK_LANES == 16
+
+// Fewer rows are not worth unpacking for, nor are rows that stay near enough to be read again and
+// again.
+TK_INLINE bool isWorthUnpacking(int32_t format, int64_t cols, int64_t count) {
+  constexpr int64_t NearBytes = TK_TILES ? 0 : 80 << 10;
+  return count >= ManyRows && count * tk_scratch_row_bytes(format, cols) >= NearBytes;
+}
 
 // Groups that are unpacked at a time: with their rows, and what tile registers give, they fit the
 // first cache.
@@ -489,7 +495,7 @@ TK_INLINE void dotTiles(int32_t format, [[maybe_unused]] bool rounds, int64_t co
                         const uint8_t *const *tiles, const char *rows, int64_t count,
                         float *const *acc) {
 #if TK_LANES == 16
-  if (tk_is_quantised(format) && (count >= ManyRows || rounds))
+  if (tk_is_quantised(format) && (rounds || isWorthUnpacking(format, cols, count)))
     return dotQuantisedRows(format, rounds, cols, tiles, rows, count, acc);
 #endif
   for (int t = 0; t < (acc[0] == acc[1] ? 1 : 2); ++t)
