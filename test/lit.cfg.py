@@ -28,7 +28,6 @@ config.substitutions += [
     ("%oracle", os.path.join(config.test_source_root, "oracle")),
     ("%models", os.path.join(config.tenon_source, "models")),
     ("%cxx", config.cxx),
-    ("%ptxas", config.ptxas),
     ("%nvdisasm", config.nvdisasm),
     ("%emulated_cuda", os.path.join(config.tenon_build, "lib", "libtenon_emulated_cuda.so")),
     ("%python", sys.executable),
@@ -42,7 +41,7 @@ for name in ("HOME", "TENON_CACHE", "XDG_CACHE_HOME", "ASAN_OPTIONS", "UBSAN_OPT
 # REQUIRES: smollm2        the real model is in the cache (scripts/install-deps.sh puts it there)
 # REQUIRES: chromium       a browser, to look at what `tenon graph` draws
 # REQUIRES: valgrind       to count instructions
-# REQUIRES: nvrtc, ptxas, nvdisasm   NVIDIA's tools, as CMake found them
+# REQUIRES: nvrtc, nvdisasm   NVIDIA's tools, as CMake found them
 # UNSUPPORTED: sanitized   what links an executable against the runtime cannot be sanitized
 cache = os.environ.get("TENON_CACHE") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tenon"
@@ -50,7 +49,7 @@ cache = os.environ.get("TENON_CACHE") or os.path.join(
 if os.path.exists(os.path.join(cache, "models", "SmolLM2-135M-Instruct.Q4_1.gguf")):
     config.available_features.add("smollm2")
 config.available_features.update(filter(shutil.which, ["chromium", "valgrind"]))
-for tool in ("nvrtc", "ptxas", "nvdisasm"):
+for tool in ("nvrtc", "nvdisasm"):
     if os.path.exists(getattr(config, tool)):
         config.available_features.add(tool)
 if config.sanitized:

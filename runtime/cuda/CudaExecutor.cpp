@@ -22,7 +22,6 @@ constexpr int oldestCapability = 80;
 constexpr int64_t stagingBytes = 16 << 20;     // of each of two buffers that weights pass through
 constexpr int64_t plainSharedBytes = 48 << 10; // a kernel asks for more
 constexpr int64_t highestGrid = 65535;
-constexpr int firstWithEarlyGraphs = 12030; // drivers whose graphs keep what may begin early
 constexpr tenon_launches nothing = {0, nullptr};
 
 int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -57,9 +56,7 @@ public:
     if (wantsLibrary)
       library = std::make_unique<CublasLt>(device);
     api.check(api.loadModule(&module, image.bytes), "load the kernels");
-    // Code for sm_90 and later waits by itself for what precedes it.
-    beginsEarly = api.version() >= firstWithEarlyGraphs && device.facts().capability >= 90 &&
-                  (image.kind == TENON_IMAGE_EMULATED || image.capability >= 90);
+    beginsEarly = mayBeginEarly(image, device.facts(), api.version());
     for (int64_t k = 0; k < code.kernel_count; ++k)
       functions.push_back(find(code.kernels[k]));
     uploadWeights(artefact.weights());

@@ -38,6 +38,12 @@ std::vector<std::string> listDevices() {
   return lines;
 }
 
+bool mayBeginEarly(const tenon_image &image, const DeviceFacts &facts, int driverVersion) {
+  constexpr int firstToWait = 90, firstWithGraphs = 12030;
+  const bool waits = image.kind == TENON_IMAGE_EMULATED || image.capability >= firstToWait;
+  return waits && facts.capability >= firstToWait && driverVersion >= firstWithGraphs;
+}
+
 Device::Device(int wanted) : api(Driver::get()) {
   const int count = countDevices(api);
   if (wanted < 0 || wanted >= count)

@@ -21,6 +21,10 @@ struct DeviceFacts {
 // A line for each device: "0: NVIDIA H200, sm_90, 132 processors".
 std::vector<std::string> listDevices();
 
+// Whether a launch may begin while the one before it ends: if the code waits by itself for what it
+// needs (from sm_90 on), and the driver's graphs keep such launches apart from others (CUDA 12.3).
+bool mayBeginEarly(const tenon_image &image, const DeviceFacts &facts, int driverVersion);
+
 class Device {
 public:
   // Throws with ExitMachine when there is no device of this number.

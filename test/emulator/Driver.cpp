@@ -6,6 +6,7 @@
 //   TENON_EMULATED_VERSION     of the driver (13000)
 //   TENON_EMULATED_CAPABILITY  90: sm_90
 //   TENON_EMULATED_MEMORY      bytes that may be allocated (4 GiB)
+//   TENON_EMULATED_LOG         set: a line for each launch that begins early, on stderr
 //
 // It is as unforgiving as a device can be: what is queued happens when somebody waits for it and
 // not before, a pinned buffer that a copy fills holds 0xff until then, and the host that touches
@@ -69,6 +70,7 @@ int64_t setting(const char *name, int64_t otherwise) {
 }
 int64_t deviceCount() { return setting("TENON_EMULATED_DEVICES", 1); }
 int64_t memoryBytes() { return setting("TENON_EMULATED_MEMORY", int64_t(4) << 30); }
+int64_t driverVersion() { return setting("TENON_EMULATED_VERSION", 13000); }
 int64_t capability() { return setting("TENON_EMULATED_CAPABILITY", 90); }
 int64_t sharedBytesOfABlock() {
   int64_t sm = capability();
@@ -152,7 +154,7 @@ EXPORT cuInit(unsigned) {
   return SUCCESS;
 }
 EXPORT cuDriverGetVersion(int *version) {
-  *version = int(setting("TENON_EMULATED_VERSION", 13000));
+  *version = int(driverVersion());
   return SUCCESS;
 }
 EXPORT cuDeviceGetCount(int *count) {
@@ -423,6 +425,11 @@ EXPORT cuLaunchKernelEx(const LaunchConfig *config, Function *function, void **p
   if (beginsEarly && capability() < 90)
     return d.refuse(ERROR_INVALID_VALUE,
                     function->name + ": devices before sm_90 begin nothing early");
+  if (beginsEarly && config->stream->captures && driverVersion() < 12030)
+    return d.refuse(ERROR_INVALID_VALUE, function->name + ": graphs of this driver forget that a "
+                                                          "launch begins early");
+  if (beginsEarly && std::getenv("TENON_EMULATED_LOG"))
+    std::fprintf(stderr, "%s begins early\n", function->name.c_str());
   if (gridX == 0 || gridY == 0 || gridY > 65535 || gridZ != 1)
     return d.refuse(ERROR_INVALID_VALUE, function->name + ": no device takes that grid");
   if (blockX == 0 || blockX > unsigned(function->threads) || blockY != 1 || blockZ != 1)
@@ -436,7 +443,14 @@ EXPORT cuLaunchKernelEx(const LaunchConfig *config, Function *function, void **p
   const auto copied = *static_cast<const tenon_arguments *>(parameters[0]);
   return d.enqueue(config->stream, [=, columns = gridX, rows = gridY, threads = blockX,
                                     name = function->name, entry = function->entry] {
-    Grid grid = {name.c_str(), columns, rows, int32_t(threads), int64_t(sharedBytes), beginsEarly};
+    Grid grid = {name.c_str(),
+                 columns,
+                 rows,
+                 int32_t(threads),
+                 int64_t(sharedBytes),
+                 beginsEarly,
+                 &parametersOfKernel,
+                 sizeof parametersOfKernel};
     parametersOfKernel = copied;
     device().text = run(grid, entry, &parametersOfKernel);
     return device().text.empty();

@@ -19,6 +19,8 @@ struct Grid {
   int32_t threads = 32; // of a block
   int64_t sharedBytes = 0;
   bool beginsEarly = false; // every thread has to call awaitLaunch() before it touches anything
+  const void *constants = nullptr; // but these bytes: parameters, and what is known of the shape
+  int64_t constantBytes = 0;
 };
 
 // Whose turn it is where several threads could run. What a kernel computes must not depend on it.

@@ -357,10 +357,16 @@ void tk_emulated_misaligned(const void *p, int32_t bytes) {
   });
 }
 
-// What is on its way is seen by nobody: until it has arrived its place holds what no kernel
-// expects.
 void tk_emulated_await() { Machine::get().thread().awaited = true; }
 
+void tk_emulated_prefetch(const void *p) {
+  Machine &machine = Machine::get();
+  if (!DeviceMemory::get().open() && !DeviceMemory::get().find(p))
+    machine.fault([&] { return "prefetches what is no device memory, " + machine.describe(p); });
+}
+
+// What is on its way is seen by nobody: until it has arrived its place holds what no kernel
+// expects.
 void tk_emulated_copy(void *shared, const void *global) {
   Machine &machine = Machine::get();
   auto *to = static_cast<char *>(shared);

@@ -33,6 +33,7 @@ constexpr size_t PageBytes = 4096, PageWords = PageBytes / 4, MostPages = 8192;
 struct Page {
   const char *lower = nullptr, *upper = nullptr; // what of it may be touched
   bool shared = false;                           // what other blocks did was elsewhere
+  bool constant = false;                         // of a module
   Cell words[PageWords];
   std::unordered_map<size_t, Cell[4]> parts;
 };
@@ -103,10 +104,11 @@ private:
     if (!block)
       block = DeviceMemory::get().find(at);
     Dl_info info;
+    page.constant = !block && dladdr(at, &info);
     if (block) {
       page.lower = block->begin();
       page.upper = block->end();
-    } else if (DeviceMemory::get().open() || dladdr(at, &info)) { // constants of a module
+    } else if (DeviceMemory::get().open() || page.constant) {
       page.lower = nullptr;
       page.upper = reinterpret_cast<const char *>(UINTPTR_MAX);
     }
@@ -119,12 +121,17 @@ private:
     const Page &page = pageOf(p);
     if (!page.upper)
       machine.fault([&] { return verb() + "what is no device memory, " + machine.describe(p); });
-    if (!t.awaited && !page.shared && page.lower)
+    if (!t.awaited && !page.shared && !page.constant && !isParameter())
       machine.fault(
           [&] { return verb() + machine.describe(p) + " before it awaited the launch before"; });
     if (p < page.lower || p + bytes > page.upper)
       machine.fault(
           [&] { return verb() + std::to_string(bytes) + " bytes " + machine.describe(p); });
+  }
+
+  bool isParameter() const {
+    return uintptr_t(p) - uintptr_t(machine.grid->constants) <
+           uintptr_t(machine.grid->constantBytes);
   }
 
   std::string verb() const {

@@ -36,6 +36,7 @@ struct tk_emulated_thread {
 extern tk_emulated_thread tk_emulated_current;
 
 void tk_emulated_await();
+void tk_emulated_prefetch(const void *p);
 void tk_emulated_sync();
 void tk_emulated_sync_warp();
 uint32_t tk_emulated_shuffle(uint32_t v, int32_t lane);
@@ -156,7 +157,7 @@ TK_DEVICE void storeWords4(void *p, Words4 v) {
 }
 
 template <typename T> TK_DEVICE T *inGlobal(T *p) { return p; }
-TK_DEVICE void prefetchLine(const void *) {}
+TK_DEVICE void prefetchLine(const void *p) { tk_emulated_prefetch(p); }
 
 TK_DEVICE void copyAsync16(void *shared, const void *global) { tk_emulated_copy(shared, global); }
 TK_DEVICE void commitCopies() { tk_emulated_commit(); }

@@ -78,23 +78,24 @@ TK_DEVICE void addSpan(const Prologue &p, const Quarter &q, int64_t span, Panel 
 }
 
 // Asks for the first weights of this warp's spans of a pair, so that they are on their way while the
-// launch before ends and the block prepares what they are multiplied with: two lines for each lane
-// and span, so that all blocks of a device ask for less than its second-level cache has.
+// launch before ends and the block prepares what they are multiplied with: a line for each lane and
+// span, 64 KB for a whole block, so that all blocks of a large device ask for half of its
+// second-level cache.
 template <class P> TK_DEVICE void prefetchPair(const Prologue &p, const P &pairs, int64_t pair) {
   if (pair >= pairs.count)
     return;
   const Quarter q = pairs.quarter(pair, lane() / 16 * 4); // a tile for each half of the warp
   const int64_t rowBytes = q.tileBytes / 16;
   forEachSpan(p.cols, [&](int64_t span) {
-    int64_t begin = q.tileBytes / tk_steps(p.cols) * tk_span_steps(p.cols) * span;
-    const char *tile = q.matrix + q.row / 16 * q.tileBytes;
-    const char *row = q.matrix + least(q.row + lane() % 16, q.rows - 1) * rowBytes;
-    TK_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      int64_t at = begin + (lane() % 16 + 16 * i) * 128, inRow = begin / 16 + i * 128;
-      if (tk_is_rows(p.format) ? inRow < rowBytes : at < q.tileBytes)
-        prefetchLine(tk_is_rows(p.format) ? row + inRow : tile + at);
+    if (tk_is_rows(p.format)) { // a row for each lane
+      const int64_t row = least(q.row + lane() % 16, q.rows - 1);
+      prefetchLine(q.matrix + row * rowBytes + span * tk_span_steps(p.cols) * TK_GROUP * 2);
+      return;
     }
+    const int64_t bytes = q.tileBytes / tk_steps(p.cols) * tk_span_steps(p.cols);
+    const int64_t at = span * bytes + lane() % 16 * 128;
+    if (at < least((span + 1) * bytes, q.tileBytes))
+      prefetchLine(q.matrix + q.row / 16 * q.tileBytes + at);
   });
 }
 

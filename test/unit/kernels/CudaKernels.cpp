@@ -24,16 +24,19 @@ template <typename Shape> bool isDecode(const Shape &, const tenon_batch &batch)
   return batch.tokens == batch.sequences;
 }
 
+// The parameters of a launch. On a device the shape is a constant of the code.
 struct Call {
   CudaKernel *kernel;
-  const void *shape;
-  const tk_args &args;
   bool early;
+  tk_args args;
+  alignas(16) char shape[256];
 };
 
-void runLaunch(const tk_launch &launch, const void *shape, const tk_args &args, int64_t rows) {
-  CudaKernel *kernel = findCudaKernel(launch.function);
-  ASSERT_NE(kernel, nullptr) << launch.function << " is not in cuda_kernels.cpp";
+void runLaunch(const tk_launch &launch, const Call &parameters, int64_t rows) {
+  Call call = parameters;
+  call.kernel = findCudaKernel(launch.function);
+  call.early = launch.early != 0;
+  ASSERT_NE(call.kernel, nullptr) << launch.function << " is not in cuda_kernels.cpp";
   emulator::Grid grid;
   grid.name = launch.function;
   grid.columns = launch.columns;
@@ -41,11 +44,12 @@ void runLaunch(const tk_launch &launch, const void *shape, const tk_args &args, 
   grid.threads = launch.threads;
   grid.sharedBytes = launch.shared_bytes;
   grid.beginsEarly = true;
+  grid.constants = &call;
+  grid.constantBytes = sizeof call;
   // Whose turn it is must not matter: every launch is run in another order than the last.
   static uint64_t launches = 0;
   emulator::Schedule schedule = {emulator::Order(launches % 3), launches};
   ++launches;
-  Call call = {kernel, shape, args, launch.early != 0};
   std::string error = emulator::run(
       grid,
       [](const void *parameters) {
@@ -78,7 +82,8 @@ void runProduct(const tenon_product &product, const tk_args &args, int64_t rows)
 }
 
 // The launches of a stage, one after another, in a workspace of their own.
-void runLaunches(const std::vector<tk_launch> &launches, const void *shape, void *const *io,
+template <typename Shape>
+void runLaunches(const std::vector<tk_launch> &launches, const Shape &shape, void *const *io,
                  const tenon_env &env) {
   const tenon_batch &batch = *env.batch;
   auto rowsOf = [&](const tk_launch &launch) {
@@ -90,7 +95,10 @@ void runLaunches(const std::vector<tk_launch> &launches, const void *shape, void
   emulator::GuardedBytes workspace(size_t(bytes), 256, true);
   std::memset(workspace.begin(), 0xff, workspace.size());
 
-  tk_args args = {};
+  Call call = {};
+  static_assert(sizeof shape <= sizeof call.shape);
+  std::memcpy(call.shape, &shape, sizeof shape);
+  tk_args &args = call.args;
   std::copy_n(io, TENON_LAUNCH_OPERANDS, args.io);
   args.batch = env.batch;
   args.cache_blocks = env.cache_blocks;
@@ -103,7 +111,7 @@ void runLaunches(const std::vector<tk_launch> &launches, const void *shape, void
     if (launch.product.cols)
       runProduct(launch.product, args, rows);
     else
-      runLaunch(launch, shape, args, rows);
+      runLaunch(launch, call, rows);
   }
   EXPECT_EQ(workspace.overwritten(), nullptr) << "written outside of the workspace";
 }
@@ -117,7 +125,7 @@ void runPlan(const void *shape, void *const *io, const tenon_env *env) {
   tk_launch launches[TK_MAX_LAUNCHES] = {};
   int count = plan(s, isDecode(s, *env->batch), launches);
   ASSERT_TRUE(count > 0 && count <= TK_MAX_LAUNCHES);
-  runLaunches({launches, launches + count}, &s, io, *env);
+  runLaunches({launches, launches + count}, s, io, *env);
 }
 
 template <auto productOf, typename Shape>
