@@ -205,8 +205,7 @@ typedef struct tenon_grid {
 } tenon_grid;
 
 static inline int tenon_is_launched(const tenon_grid *grid, int64_t rows, int has_library) {
-  int by_library = has_library && grid->library_rows && rows >= grid->library_rows;
-  if (grid->library_rows && by_library != grid->for_library)
+  if (grid->library_rows && grid->for_library != (has_library && rows >= grid->library_rows))
     return 0;
   return rows > 0 && rows >= grid->least_rows && (!grid->most_rows || rows <= grid->most_rows);
 }

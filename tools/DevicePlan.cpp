@@ -16,7 +16,7 @@ llvm::Expected<DevicePlan> planOnDevice(ModuleOp module, const CompileOptions &o
   llvm::Expected<cuda::DeviceProgram> launches = cuda::DeviceProgram::build(module);
   if (!launches)
     return launches.takeError();
-  DevicePlan plan{tk_h200, options.precision, {}};
+  DevicePlan plan{tk_h200(), options.precision, {}};
   auto add = [&](StringRef name, const Workload &workload) {
     if (auto program = module.lookupSymbol<sched::ProgramOp>(name))
       plan.phases.push_back({name.str(), workload.tokens, workload.context, batch,

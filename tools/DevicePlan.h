@@ -16,7 +16,7 @@ struct DevicePhase {
 };
 
 struct DevicePlan {
-  const tk_device &device;
+  tk_device device;
   std::string precision;
   std::vector<DevicePhase> phases;
 };

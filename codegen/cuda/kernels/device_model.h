@@ -27,8 +27,10 @@ struct tk_device {
 
 // NVIDIA H200 SXM: rates of its data sheet. mma.sync reaches 62 % of them on Hopper (arXiv:2402.13499,
 // table of mma throughput); the others are round numbers near what is reported for H100.
-static const tk_device tk_h200 = {"NVIDIA H200", 132,    4.8e12, 5.5e12, 67e12, 989e12,
-                                  1979e12,       1.5e-6, 60e9,   10e-9,  0.62,  0.75};
+static inline tk_device tk_h200() {
+  return {"NVIDIA H200", 132,    4.8e12, 5.5e12, 67e12, 989e12,
+          1979e12,       1.5e-6, 60e9,   10e-9,  0.62,  0.75};
+}
 
 // A product of `rows` with `pairs` pairs of tiles of 16 outputs, `cols` long.
 struct tk_work {
@@ -47,10 +49,10 @@ static inline double tk_weight_bytes(int32_t format) { // of an element
 // Of blocks of `tile_pairs` pairs and `tile_rows` rows, with two warps a pair.
 static inline double tk_tile_seconds(const tk_device &d, const tk_work &w, int32_t tile_pairs,
                                      int32_t tile_rows) {
-  double high = (double)((w.rows + tile_rows - 1) / tile_rows);
-  double wide = (double)((w.pairs + tile_pairs - 1) / tile_pairs);
+  const int64_t blocks =
+      ((w.rows + tile_rows - 1) / tile_rows) * ((w.pairs + tile_pairs - 1) / tile_pairs);
   double outputs = 32.0 * tile_pairs, cols = (double)w.cols;
-  int64_t turns = ((int64_t)(high * wide) + d.processors - 1) / d.processors;
+  int64_t turns = (blocks + d.processors - 1) / d.processors;
   // At most 16 warps fit a processor's registers. One warp for each of its four tensor cores does
   // about 0.7 of what two do.
   int64_t warps = 2 * tile_pairs * turns;
@@ -63,7 +65,7 @@ static inline double tk_tile_seconds(const tk_device &d, const tk_work &w, int32
   double arithmetic = (double)turns * block * d.processors / busy;
   double x = (double)tk_step_bytes(w.format, w.parts) / TK_GROUP;
   double traffic =
-      high * wide * cols * (outputs * tk_weight_bytes(w.format) + tile_rows * x) / d.cache;
+      (double)blocks * cols * (outputs * tk_weight_bytes(w.format) + tile_rows * x) / d.cache;
   double weights = 32.0 * (double)w.pairs * cols * tk_weight_bytes(w.format) / d.memory;
   return tk_largest(arithmetic, tk_largest(traffic, weights)) + d.launch;
 }

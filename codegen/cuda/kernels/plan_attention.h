@@ -68,9 +68,9 @@ static inline double tk_split_regret(const tk_attention_shape &s, int32_t runs, 
   int32_t seen = spans < 4 ? spans : 4;
   for (bool isLast = false; !isLast; seen = 2 * seen < spans ? 2 * seen : spans) {
     isLast = seen == spans;
-    const double own = tk_split_seconds(tk_h200, s, runs, seen, splits);
+    const double own = tk_split_seconds(tk_h200(), s, runs, seen, splits);
     for (int32_t other = 1; other <= TK_MOST_SPLITS; other *= 2)
-      worst = tk_largest(worst, own / tk_split_seconds(tk_h200, s, runs, seen, other));
+      worst = tk_largest(worst, own / tk_split_seconds(tk_h200(), s, runs, seen, other));
   }
   return worst;
 }

@@ -83,13 +83,13 @@ static inline int tk_plan_tiles(const tk_product_plan &p, tk_work work, const tk
                                 tk_launch *launches) {
   const int64_t least = TK_MOST_FEW_ROWS + 1;
   work.rows = 128;
-  tk_tile_choice brief = tk_choose_tile(tk_h200, work);
+  tk_tile_choice brief = tk_choose_tile(tk_h200(), work);
   work.rows = TENON_WAVE_TOKENS;
-  tk_tile_choice large = tk_choose_tile(tk_h200, work);
+  tk_tile_choice large = tk_choose_tile(tk_h200(), work);
   work.rows = least;
   while (work.rows < TENON_WAVE_TOKENS &&
-         tk_tile_seconds(tk_h200, work, large.pairs, large.rows) >
-             tk_tile_seconds(tk_h200, work, brief.pairs, brief.rows))
+         tk_tile_seconds(tk_h200(), work, large.pairs, large.rows) >
+             tk_tile_seconds(tk_h200(), work, brief.pairs, brief.rows))
     work.rows += TK_MANY_ROWS;
   int count = 0;
   if (work.rows > least) {
@@ -151,7 +151,8 @@ static inline int tk_plan_product(const tk_product_plan &p, tk_launch *launches)
   tk_launch launch = tk_product_launch(p);
   // Of scored rows there are never many. What a finished row costs: its results are read and written.
   if (p.may_round && tk_is_rows(p.format) && p.rows == TK_ROWS_TOKENS)
-    launch.library_rows = tk_library_rows(tk_h200, work, p.direct ? 0 : 4 * (p.outputs + results));
+    launch.library_rows =
+        tk_library_rows(tk_h200(), work, p.direct ? 0 : 4 * (p.outputs + results));
   if (launch.library_rows)
     count += tk_plan_library(p, launch.library_rows, launches);
   launch.workspace_row_bytes = tk_prepared_bytes(p.format, tk_parts(p.format, 0), p.cols);

@@ -90,7 +90,7 @@ TEST(Plan, LongPromptsHaveTheBestTile) {
       const tk_launch *tile = plan.tile(2048);
       ASSERT_TRUE(tile);
       tk_work work = {format, tk_parts(format, 1), 2048, (outputs + 31) / 32, cols};
-      tk_tile_choice best = tk_choose_tile(tk_h200, work);
+      tk_tile_choice best = tk_choose_tile(tk_h200(), work);
       EXPECT_EQ(tile->threads, 64 * best.pairs) << format << " " << cols << "x" << outputs;
       EXPECT_EQ(tile->rows_per_block, best.rows) << format << " " << cols << "x" << outputs;
     }
@@ -104,8 +104,8 @@ TEST(Plan, TilesFollowTheRows) {
   EXPECT_LT(brief->threads, large->threads);
   EXPECT_GT(brief->columns, large->columns);
   tk_work work = {TK_U4M, 1, 100, 48, 576};
-  EXPECT_LT(tk_tile_seconds(tk_h200, work, brief->threads / 64, brief->rows_per_block),
-            tk_tile_seconds(tk_h200, work, large->threads / 64, large->rows_per_block));
+  EXPECT_LT(tk_tile_seconds(tk_h200(), work, brief->threads / 64, brief->rows_per_block),
+            tk_tile_seconds(tk_h200(), work, large->threads / 64, large->rows_per_block));
 }
 
 TEST(Plan, SharesFillTheDevice) {
