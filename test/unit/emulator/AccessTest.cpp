@@ -45,9 +45,10 @@ TEST(Access, BeforeTheLaunchBeforeIsDone) {
   Grid early = blocks(1, 32);
   early.beginsEarly = true;
   EXPECT_EQ(runKernel("awaits", {in.data(), out.data(), 0}, early), "");
-  EXPECT_EQ(runKernel("readsEarly", {in.data(), out.data(), 0}, early),
-            "readsEarly: block (0, 0), thread 0: reads at byte 0 of an allocation of 32 bytes before "
-            "it awaited the launch before");
+  EXPECT_EQ(
+      runKernel("readsEarly", {in.data(), out.data(), 0}, early),
+      "readsEarly: block (0, 0), thread 0: reads at byte 0 of an allocation of 32 bytes before "
+      "it awaited the launch before");
   EXPECT_EQ(runKernel("neverAwaits", {in.data(), out.data(), 0}, early),
             "neverAwaits: block (0, 0), thread 0: ends without having awaited the launch before");
   EXPECT_EQ(runKernel("readsEarly", {in.data(), out.data(), 0}, blocks(1, 32)), "");
