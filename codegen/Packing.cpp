@@ -19,6 +19,18 @@ uint16_t toFiniteHalf(float value) {
 
 template <class T> void put(uint8_t *at, T value) { std::memcpy(at, &value, sizeof value); }
 
+bool isBfloat(PackedFormat format) {
+  return format == PackedFormat::BF16 || format == PackedFormat::BF16Rows;
+}
+
+// The byte of a tile at which an element of 16 bits begins.
+int64_t getShortPlace(PackedFormat format, int64_t cols, int64_t row, int64_t column) {
+  int64_t element = tk_is_rows(int32_t(format))
+                        ? row * tk_padded_cols(int32_t(format), cols) + column
+                        : column / 2 * 2 * TileRows + 2 * row + column % 2;
+  return 2 * element;
+}
+
 // One group of 32 columns of a tile.
 class Group {
 public:
@@ -164,15 +176,11 @@ void packTile(PackedFormat format, int64_t rows, int64_t cols, const float *valu
       break;
     case PackedFormat::BF16:
     case PackedFormat::F16:
-      for (int64_t c = 0; c < cols; ++c)
-        put(tile + (c / 2 * 2 * TileRows + 2 * r + c % 2) * 2,
-            format == PackedFormat::BF16 ? floatToBfloat(row[c]) : toFiniteHalf(row[c]));
-      break;
     case PackedFormat::BF16Rows:
     case PackedFormat::F16Rows:
       for (int64_t c = 0; c < cols; ++c)
-        put(tile + (r * tk_padded_cols(int32_t(format), cols) + c) * 2,
-            format == PackedFormat::BF16Rows ? floatToBfloat(row[c]) : toFiniteHalf(row[c]));
+        put(tile + getShortPlace(format, cols, r, c),
+            isBfloat(format) ? floatToBfloat(row[c]) : toFiniteHalf(row[c]));
       break;
     case PackedFormat::S8:
     case PackedFormat::U4M:
@@ -271,12 +279,10 @@ void unpackTile(PackedFormat format, int64_t rows, int64_t cols, const uint8_t *
       float &value = values[r * cols + c];
       if (format == PackedFormat::F32) {
         value = get<float>(tile + (c * TileRows + r) * 4);
-      } else if (format == PackedFormat::BF16 || format == PackedFormat::F16) {
-        auto bits = get<uint16_t>(tile + (c / 2 * 2 * TileRows + 2 * r + c % 2) * 2);
-        value = format == PackedFormat::BF16 ? bfloatToFloat(bits) : halfToFloat(bits);
-      } else if (format == PackedFormat::BF16Rows || format == PackedFormat::F16Rows) {
-        auto bits = get<uint16_t>(tile + (r * tk_padded_cols(int32_t(format), cols) + c) * 2);
-        value = format == PackedFormat::BF16Rows ? bfloatToFloat(bits) : halfToFloat(bits);
+      } else if (isBfloat(format) || format == PackedFormat::F16 ||
+                 format == PackedFormat::F16Rows) {
+        auto bits = get<uint16_t>(tile + getShortPlace(format, cols, r, c));
+        value = isBfloat(format) ? bfloatToFloat(bits) : halfToFloat(bits);
       } else {
         const uint8_t *group = tile + c / TK_GROUP * tk_group_bytes(int32_t(format));
         value = readGroup(format, group, r, c % TK_GROUP);

@@ -30,12 +30,7 @@ TK_DEVICE float roundRow(const Prologue &p, const float *x, char *out) {
   if (p.format == TK_F16_ROWS) {
     int32_t *largest = (int32_t *)(space + 2 * tk_spans(p.cols));
     forEachSpan(p.cols, [&](int64_t span) {
-      int32_t bits = 0;
-      forEachRun(p.cols, span, [&](int64_t c, int64_t, bool inside) {
-        int32_t other = inside ? largestBits(loadNormed(p, n, x, c)) : 0;
-        bits = other > bits ? other : bits;
-      });
-      bits = largestOfLanes(bits, 32);
+      int32_t bits = largestOfSpan(p, n, x, span);
       if (lane() == 0)
         largest[span] = bits;
     });

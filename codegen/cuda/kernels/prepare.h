@@ -172,6 +172,16 @@ TK_DEVICE void writeParts(int32_t format, int32_t parts, Eight e, char *out, int
   }
 }
 
+// Of a span of a row, by one warp.
+TK_DEVICE int32_t largestOfSpan(const Prologue &p, NormOfRow n, const float *x, int64_t span) {
+  int32_t bits = 0;
+  forEachRun(p.cols, span, [&](int64_t c, int64_t, bool inside) {
+    int32_t other = inside ? largestBits(loadNormed(p, n, x, c)) : 0;
+    bits = other > bits ? other : bits;
+  });
+  return largestOfLanes(bits, 32);
+}
+
 // The power of two that brings the largest element of a span to 2^13 or little more, as the bits of
 // a float; `bits` are those of the element.
 TK_DEVICE uint32_t halfFactor(int32_t bits) {
@@ -186,12 +196,7 @@ TK_DEVICE void prepareSpan(const Prologue &p, NormOfRow n, const float *x, int64
   const int64_t bytes = tk_step_bytes(p.format, p.parts) * Rows;
   float factor = 1;
   if (p.format == TK_F16_ROWS) {
-    int32_t bits = 0;
-    forEachRun(p.cols, span, [&](int64_t c, int64_t, bool inside) {
-      int32_t other = inside ? largestBits(loadNormed(p, n, x, c)) : 0;
-      bits = other > bits ? other : bits;
-    });
-    factor = bitsToFloat(halfFactor(largestOfLanes(bits, 32)));
+    factor = bitsToFloat(halfFactor(largestOfSpan(p, n, x, span)));
     if (lane() == 0)
       ((float *)(panel + tk_steps(p.cols) * bytes))[span * Rows + at] = 1.0f / factor;
   }
